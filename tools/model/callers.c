@@ -10,8 +10,8 @@
 
 #define NAME_BYTES (3 * GP_OWNER_NAME_BYTES)
 
-/* Returns the caller of that name in the list *at, and adds it if missing, or returns NULL if there is no memory.
- * Moves it to the front, because neighbouring stacks are often similar. */
+/* Returns the caller of that name in the list *at, and adds it if missing, or returns NULL if there is no
+ * memory. Moves it to the front, because neighbouring stacks are often similar. */
 static gp_caller_t *find(gp_caller_t **at, const char *name)
 {
   for (gp_caller_t **link = at; *link; link = &(*link)->next) {
@@ -90,8 +90,8 @@ static gp_caller_t *merge(gp_caller_t *a, gp_caller_t *b, bool by_count)
   return first;
 }
 
-/* Sorts a list and the lists of callers below it. Recurses as deep as the tree, plus the logarithm of a list's length
- * for merging. */
+/* Sorts a list and the lists of callers below it. Recurses as deep as the tree, plus the logarithm of a
+ * list's length for merging. */
 static gp_caller_t *sort(gp_caller_t *list, bool by_count)
 {
   gp_caller_t *half = list;

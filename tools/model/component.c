@@ -112,9 +112,9 @@ static bool is_python(const gp_snapshot_frame_t *frame)
 }
 
 /*
- * Returns true if the frame does not identify a component: a runtime that every program uses, a function that only
- * allocates for its callers, or the beginning of a process or thread. An interpreter's frame does identify one: it
- * represents the unrecorded lines of its program.
+ * Returns true if the frame does not identify a component: a runtime that every program uses, a function that
+ * only allocates for its callers, or the beginning of a process or thread. An interpreter's frame does
+ * identify one: it represents the unrecorded lines of its program.
  */
 static bool is_silent(const gp_snapshot_t *snapshot, int index)
 {
@@ -128,7 +128,8 @@ static bool is_silent(const gp_snapshot_t *snapshot, int index)
 
 #define PYTHON 0x80 /* flag in snapshot->components: a line of Python */
 
-/* Returns the component that a frame alone identifies, or GP_COMPONENT_UNKNOWN, combined with the flag PYTHON. */
+/* Returns the component that a frame alone identifies, or GP_COMPONENT_UNKNOWN, combined with the flag
+ * PYTHON. */
 static uint8_t judge_frame(const gp_snapshot_t *snapshot, int index)
 {
   const gp_snapshot_frame_t *frame = &snapshot->frames[index];
@@ -178,8 +179,8 @@ static bool has_python(const gp_snapshot_t *snapshot, int stack)
   return false;
 }
 
-/* Returns the component of a frame. If the stack has Python frames (has_python), the program's code is in Python, and
- * unknown functions between them belong to the interpreter. */
+/* Returns the component of a frame. If the stack has Python frames (has_python), the program's code is in
+ * Python, and unknown functions between them belong to the interpreter. */
 static gp_component_t component_at(const gp_snapshot_t *snapshot, size_t place, bool has_python)
 {
   uint8_t found = frame_at(snapshot, place);

@@ -15,7 +15,8 @@ static gp_site_amount_t host_at(
   return (gp_site_amount_t){.bytes = memory.host, .count = memory.host_count};
 }
 
-/* Adds the bytes that the pool has reserved on a device at that moment, beyond those that the program requested. */
+/* Adds the bytes that the pool has reserved on a device at that moment, beyond those that the program
+ * requested. */
 static void add_pool(const gp_lifetimes_t *lifetimes, const gp_snapshot_device_t *device,
     const gp_moments_t *moments, uint64_t *bytes)
 {

@@ -40,11 +40,12 @@ typedef struct gp_beside_row {
 void gp_beside_find(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
     const gp_moments_t *peak, gp_beside_t *ret_beside);
 
-/* Writes the rows for a moment, GP_USE_END or GP_USE_PEAK: always GP_BESIDE_ROWS of them, even if bytes is 0. */
+/* Writes the rows for a moment, GP_USE_END or GP_USE_PEAK: always GP_BESIDE_ROWS of them, even if bytes is
+ * 0. */
 void gp_beside_rows(const gp_beside_t *beside, int moment, gp_beside_row_t *ret_rows);
 
-/* Counts the memory of a device that filter selects; `moments` serves as GP_USE_END. Returns 0 or ENOMEM; call
- * fini in any case. */
+/* Counts the memory of a device that filter selects; `moments` serves as GP_USE_END. Returns 0 or ENOMEM;
+ * call fini in any case. */
 int gp_component_use_init(gp_component_use_t *use, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_moments_t *moments, int device);
 void gp_component_use_fini(gp_component_use_t *use);

@@ -7,7 +7,8 @@
 #include "base/size.h"
 #include "tools/model/finding_list.h"
 
-/* The texts of the table. They are constants so that the compiler checks each format against its arguments. */
+/* The texts of the table. They are constants so that the compiler checks each format against its
+ * arguments. */
 #define VARIANT(name, code, severity, text) static const char gp_finding_text_##name[] = text;
 #define ADVICE(name, text)                  static const char gp_advice_text_##name[] = text;
 #include "tools/model/findings.def"

@@ -127,8 +127,8 @@ const char *gp_severity_name(gp_severity_t severity);
  * For the judges. They name findings and advice by GP_FINDING and GP_ADVICE (finding_judges.h).
  */
 
-/* Adds a finding: gp_findings_say(findings, GP_FINDING(name), device, ...). Returns the finding, which is valid
- * until the next one is added, or NULL if the list is full or there is no memory. */
+/* Adds a finding: gp_findings_say(findings, GP_FINDING(name), device, ...). Returns the finding, which is
+ * valid until the next one is added, or NULL if the list is full or there is no memory. */
 gp_finding_t *gp_findings_say(gp_findings_t *findings, gp_finding_row_t row, const char *format, int device,
     ...) __attribute__((format(printf, 3, 5)));
 
@@ -163,8 +163,8 @@ bool gp_findings_could_have_stacks(const gp_findings_t *findings);
  * in the list. Returns buffer. */
 char *gp_findings_name_owner(const gp_owners_t *owners, size_t index, char buffer[static GP_OWNER_BYTES]);
 
-/* Adds what each owner has in use, with its share of sum: "load() model.cu:12 20 MiB (35.7%) in 2 blocks of 10
- * MiB, none freed; ...". */
+/* Adds what each owner has in use, with its share of sum: "load() model.cu:12 20 MiB (35.7%) in 2 blocks of
+ * 10 MiB, none freed; ...". */
 void gp_findings_add_owners(
     gp_sentence_t *text, const gp_owners_t *owners, uint64_t sum, const gp_snapshot_t *snapshot);
 

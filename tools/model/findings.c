@@ -1,6 +1,6 @@
 /*
- * The judges that belong to no other file, and the order of all judges. A judge gives advice only if the figures
- * support it.
+ * The judges that belong to no other file, and the order of all judges. A judge gives advice only if the
+ * figures support it.
  */
 #include "tools/model/findings.h"
 
@@ -42,8 +42,9 @@ static char *owners_when(
 }
 
 /*
- * Reports the owners of the memory in use at the summary's moment, or when memory ran out or the program ended
- * abruptly; else at the peak. Without stacks no owner is known, and another finding reports sizes in use.
+ * Reports the owners of the memory in use at the summary's moment, or when memory ran out or the program
+ * ended abruptly; else at the peak. Without stacks no owner is known, and another finding reports sizes in
+ * use.
  */
 void gp_findings_judge_owners(gp_findings_t *findings)
 {
@@ -98,8 +99,8 @@ void gp_findings_judge_owners(gp_findings_t *findings)
   }
 }
 
-/* Reports that the lines of a script are missing, because stacks have only C frames. If a framework caches memory, even
- * these lines would not show the owners of all memory. */
+/* Reports that the lines of a script are missing, because stacks have only C frames. If a framework caches
+ * memory, even these lines would not show the owners of all memory. */
 void gp_findings_judge_script(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -146,7 +147,8 @@ void gp_findings_judge_uneven(gp_findings_t *findings)
       GP_AS_SIZE(least->device->stats.requested_bytes.peak), least->device->device);
 }
 
-/* Reports that a recording was recovered after the program ended abruptly. It shows where it ends, but not why. */
+/* Reports that a recording was recovered after the program ended abruptly. It shows where it ends, but not
+ * why. */
 void gp_findings_judge_end(gp_findings_t *findings)
 {
   if (strcmp(gp_findings_reason(findings), "recovered") != 0)
@@ -168,7 +170,8 @@ void gp_findings_judge_modes(gp_findings_t *findings)
     gp_findings_say(findings, GP_FINDING(context_lost), GP_FINDING_ALL, GP_AS_PLURAL(lost, "allocation"));
 }
 
-/* Reports modules that were rebuilt. This concerns the report, not the program, so has_shortcoming ignores it. */
+/* Reports modules that were rebuilt. This concerns the report, not the program, so has_shortcoming ignores
+ * it. */
 void gp_findings_judge_names(gp_findings_t *findings)
 {
   char text[512];
@@ -189,8 +192,8 @@ static bool has_shortcoming(const gp_findings_t *findings)
          gp_findings_have(findings, GP_FINDING_context_lost);
 }
 
-/* Adds one sentence about the run as a whole, at the top if nothing is worse. The finding hit_rate reports a bad rate;
- * with too few allocations to judge the rate there is no sentence. */
+/* Adds one sentence about the run as a whole, at the top if nothing is worse. The finding hit_rate reports a
+ * bad rate; with too few allocations to judge the rate there is no sentence. */
 void gp_findings_judge_whole(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;

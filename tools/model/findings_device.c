@@ -63,8 +63,8 @@ void gp_findings_judge_live(gp_findings_t *findings, const gp_summary_device_t *
         GP_AS_SIZE(stats->passthrough_bytes.current), device->device->device);
 }
 
-/* Returns true if memory returned as "spare" was returned because of the budget, GPUPOOL_SLACK. With types that divide
- * segments it is mostly whole segments, and older libraries have no budget. */
+/* Returns true if memory returned as "spare" was returned because of the budget, GPUPOOL_SLACK. With types
+ * that divide segments it is mostly whole segments, and older libraries have no budget. */
 static bool has_budget(const gp_findings_t *findings)
 {
   const char *type = gp_findings_setting(findings, "type");
@@ -97,7 +97,8 @@ void gp_findings_judge_rounding(gp_findings_t *findings, const gp_summary_device
         gp_findings_peak(findings), GP_AS_SIZE(peak.requested));
 }
 
-/* Advises PyTorch's expandable segments if pool type vmm would have needed less memory: both map memory on demand. */
+/* Advises PyTorch's expandable segments if pool type vmm would have needed less memory: both map memory on
+ * demand. */
 static void advise_expandable(
     gp_findings_t *findings, gp_finding_t *finding, uint64_t reserved, uint64_t active)
 {
@@ -142,8 +143,9 @@ void gp_findings_judge_cached(gp_findings_t *findings, const gp_summary_device_t
 }
 
 /*
- * Adds the settings that required idle memory to be released, as far as the figures show: "NAME=VALUE or NAME=VALUE".
- * If no other setting applies, it was the reserve. Adds a request of `gpupool ctl` if the program accepts these.
+ * Adds the settings that required idle memory to be released, as far as the figures show: "NAME=VALUE or
+ * NAME=VALUE". If no other setting applies, it was the reserve. Adds a request of `gpupool ctl` if the
+ * program accepts these.
  */
 static void add_surplus_settings(
     gp_sentence_t *list, const gp_findings_t *findings, const gp_snapshot_device_t *device)

@@ -39,8 +39,8 @@ static const char *remedy_of(const char *component)
   return NULL;
 }
 
-/* Returns the framework whose allocator made the allocation, if the program called it; else the component of the
- * stack. */
+/* Returns the framework whose allocator made the allocation, if the program called it; else the component of
+ * the stack. */
 static gp_component_t asker_of(const gp_snapshot_t *snapshot, int stack)
 {
   bool there[GP_COMPONENTS];
@@ -54,8 +54,8 @@ static gp_component_t asker_of(const gp_snapshot_t *snapshot, int stack)
   return own;
 }
 
-/* Sums the pooled allocations of each component in `held`. askers has the component of each stack, then that of memory
- * without a stack. Returns the bytes of all components at the peak. */
+/* Sums the pooled allocations of each component in `held`. askers has the component of each stack, then that
+ * of memory without a stack. Returns the bytes of all components at the peak. */
 static uint64_t sum_peak(const gp_lifetimes_t *lifetimes, const gp_component_use_t *use,
     const gp_component_t *askers, held_t *held)
 {

@@ -24,8 +24,8 @@ static bool is_of(const gp_snapshot_events_t *events, size_t event, int device, 
          gp_snapshot_event(events, GP_COLUMN_DEVICE, event, 0) == device;
 }
 
-/* Returns the block that was last freed at the address, or 0 if no event has it. The event of the refused free names no
- * block if idle blocks of a segment were merged in between. */
+/* Returns the block that was last freed at the address, or 0 if no event has it. The event of the refused
+ * free names no block if idle blocks of a segment were merged in between. */
 static uint64_t last_freed(const gp_snapshot_events_t *events, size_t event, gp_double_free_t *found)
 {
   for (size_t i = event; i-- > 0;) {
@@ -39,7 +39,8 @@ static uint64_t last_freed(const gp_snapshot_events_t *events, size_t event, gp_
   return 0;
 }
 
-/* Finds the successful free that the one at `event` repeats, and the allocation, as far as the events reach back. */
+/* Finds the successful free that the one at `event` repeats, and the allocation, as far as the events reach
+ * back. */
 static void find_first(
     const gp_snapshot_events_t *events, size_t event, bool has_free_stacks, gp_double_free_t *found)
 {

@@ -37,7 +37,8 @@ static void add_rate(const gp_grower_t *grower, gp_sentence_t *text)
     gp_sentence_add(text, ", %s a second", GP_AS_SIZE((uint64_t)rate));
 }
 
-/* Adds "Cache::grow() cache.cu:33 holds 800 MiB in 200 blocks of 4 MiB, none freed, since 1.2 s, 3 MiB a second". */
+/* Adds "Cache::grow() cache.cu:33 holds 800 MiB in 200 blocks of 4 MiB, none freed, since 1.2 s, 3 MiB a
+ * second". */
 static void add_grower(const gp_findings_t *findings, const gp_grower_t *grower, gp_sentence_t *text)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
@@ -100,7 +101,8 @@ static bool explains_oom(const gp_findings_t *findings, const gp_growth_room_t *
          (gp_snapshot_uint(oom, "requested", &requested) != 1 || room->grown >= requested);
 }
 
-/* Returns true if the history ends with the program. If it ends earlier, memory may have been freed afterwards. */
+/* Returns true if the history ends with the program. If it ends earlier, memory may have been freed
+ * afterwards. */
 static bool has_ended(const gp_findings_t *findings)
 {
   const char *reason = gp_findings_reason(findings);

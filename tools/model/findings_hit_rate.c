@@ -14,13 +14,14 @@
 #define BETTER_RATE        0.1   /* a remedy must raise the hit rate by at least this */
 #define FENCES_SINCE       12050 /* driver version that has cuCtxRecordEvent */
 
-/* Returns true if most misses allocated memory that was in use at the same time: no pool could have served them. */
+/* Returns true if most misses allocated memory that was in use at the same time: no pool could have served
+ * them. */
 static bool is_first(const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
 
-  /* Counts blocks in use at the same time; if segments are divided, segments; if segments grow, driver allocations that
-   * were never released. */
+  /* Counts blocks in use at the same time; if segments are divided, segments; if segments grow, driver
+   * allocations that were never released. */
   bool is_cut = stats->segment.peak && stats->segment.peak < stats->allocation.peak;
   uint64_t first = is_cut ? stats->segment.peak : stats->allocation.peak;
   if (device->device->has_extents)
@@ -28,8 +29,8 @@ static bool is_first(const gp_summary_device_t *device)
   return first >= gp_subtract_saturated(stats->cache_misses, first);
 }
 
-/* Replays the run with a change. Returns the hit rate if it is better than the recorded one and that of a replay
- * without a change, else 0. Also returns 0 if the run cannot be replayed. */
+/* Replays the run with a change. Returns the hit rate if it is better than the recorded one and that of a
+ * replay without a change, else 0. Also returns 0 if the run cannot be replayed. */
 static double try(gp_findings_t *findings, int device, const gp_trial_t *trial, double rate)
 {
   static const gp_trial_t as_recorded = {GP_OPTION_COUNT, NULL, false};
@@ -44,8 +45,8 @@ static double try(gp_findings_t *findings, int device, const gp_trial_t *trial, 
   return !error && tried >= BETTER_RATE + (now > rate ? now : rate) ? tried : 0;
 }
 
-/* Returns the setting that made the pool release memory to the driver, with the value that releases none. The id is
- * GP_OPTION_COUNT if there is no such setting. */
+/* Returns the setting that made the pool release memory to the driver, with the value that releases none. The
+ * id is GP_OPTION_COUNT if there is no such setting. */
 static gp_trial_t keeping(const gp_findings_t *findings)
 {
   if (gp_summary_detail_count(findings->summary, "trim", "max_cached"))

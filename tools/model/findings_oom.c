@@ -84,8 +84,8 @@ static void add_amounts(gp_sentence_t *text, const gp_oom_moment_t *oom)
   gp_sentence_add(text, ".");
 }
 
-/* Adds memory that pending work blocked: such work keeps freed memory in use, and prevents the release of idle memory
- * to the driver. */
+/* Adds memory that pending work blocked: such work keeps freed memory in use, and prevents the release of
+ * idle memory to the driver. */
 static void add_busy(gp_sentence_t *text, const gp_oom_moment_t *oom)
 {
   if (oom->figures.busy_context) {
@@ -133,7 +133,8 @@ static void add_others(gp_sentence_t *text, const gp_findings_t *findings, const
         GP_AS_PLURAL(ooms->count, "time"), oom->number);
 }
 
-/* Adds the library's advice from the report. In older files it is not a member of its own, but the end of the message. */
+/* Adds the library's advice from the report. In older files it is not a member of its own, but the end of the
+ * message. */
 static void advise_reported(gp_findings_t *findings, gp_finding_t *finding, const char *key)
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, key), *setting;
@@ -192,8 +193,8 @@ static uint64_t count_action(const gp_summary_t *summary, const char *name)
   return count;
 }
 
-/* Reports requests that the limit on page-locked memory refused. The snapshot's report, if it has one, is about the
- * moment at which the snapshot was written. */
+/* Reports requests that the limit on page-locked memory refused. The snapshot's report, if it has one, is
+ * about the moment at which the snapshot was written. */
 void gp_findings_judge_host_oom(gp_findings_t *findings)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;

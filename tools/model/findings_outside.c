@@ -1,6 +1,6 @@
 /*
- * Reports what limits a process's memory from outside: NVIDIA's MPS, MIG, and other processes, as far as the snapshot
- * shows it.
+ * Reports what limits a process's memory from outside: NVIDIA's MPS, MIG, and other processes, as far as the
+ * snapshot shows it.
  */
 #include "tools/model/finding_judges.h"
 
@@ -15,7 +15,8 @@
 #define USED_SHARE  2 /* reports others that use more than 1 / USED_SHARE even if memory did not run out */
 #define POOLS_SHARE 20
 
-/* Returns an environment variable of the process (process.environment), or "" if it is not set, or unknown. */
+/* Returns an environment variable of the process (process.environment), or "" if it is not set, or
+ * unknown. */
 static const char *variable_of(const gp_snapshot_t *snapshot, const char *name)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
@@ -38,9 +39,10 @@ static bool parse_amount(const char *text, uint64_t *ret_bytes)
 }
 
 /*
- * Gets the limit in bytes for device from a list such as CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, "0=1G,1=512M". Returns false
- * if the list has no limit for the device, or is malformed. If device is the only one in use (is_only), and the list has
- * a single key that is not a number (a device's UUID), that key is assumed to mean this device.
+ * Gets the limit in bytes for device from a list such as CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, "0=1G,1=512M".
+ * Returns false if the list has no limit for the device, or is malformed. If device is the only one in use
+ * (is_only), and the list has a single key that is not a number (a device's UUID), that key is assumed to
+ * mean this device.
  */
 static bool mps_limit_of(const char *list, int device, bool is_only, uint64_t *ret_bytes)
 {

@@ -1,6 +1,6 @@
 /*
- * Judges page-locked host memory. Each allocation is a driver call that locks pages, which takes about a millisecond
- * (github.com/pmodels/mpich#5171), and the library does not pool it.
+ * Judges page-locked host memory. Each allocation is a driver call that locks pages, which takes about a
+ * millisecond (github.com/pmodels/mpich#5171), and the library does not pool it.
  */
 #include "tools/model/finding_judges.h"
 

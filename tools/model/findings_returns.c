@@ -1,6 +1,6 @@
 /*
- * Finds when PyTorch's allocator released memory to the driver, and why. Its events have no reason, so that is inferred
- * from the stack and from the next events.
+ * Finds when PyTorch's allocator released memory to the driver, and why. Its events have no reason, so that
+ * is inferred from the stack and from the next events.
  */
 #include "tools/model/finding_judges.h"
 
@@ -92,10 +92,10 @@ static int begin_return(search_t *search, size_t event, int stack)
   return 0;
 }
 
-/* Finds the cause of a release, after the request that may have been the cause. A piece that is as large would have
- * served the request without a release. Events of one call of the allocator have one stack. If stacks are those of older
- * calls, as until PyTorch 2.1, or missing, the bytes decide: it was a retry if the request, on top of the memory
- * reserved before, would have exceeded the peak. */
+/* Finds the cause of a release, after the request that may have been the cause. A piece that is as large
+ * would have served the request without a release. Events of one call of the allocator have one stack. If
+ * stacks are those of older calls, as until PyTorch 2.1, or missing, the bytes decide: it was a retry if the
+ * request, on top of the memory reserved before, would have exceeded the peak. */
 static void find_cause(search_t *search, returned_t *item, int stack)
 {
   bool is_at_edge =
@@ -166,8 +166,8 @@ static int find_returns(returns_t *returns, const gp_lifetimes_t *lifetimes, int
   return error;
 }
 
-/* Sums of the releases with one cause. Unless they are retries, only those of which at least half was allocated
- * again. */
+/* Sums of the releases with one cause. Unless they are retries, only those of which at least half was
+ * allocated again. */
 typedef struct sum {
   uint64_t count;
   uint64_t in_vain;

@@ -60,7 +60,8 @@ void gp_remedies_settle_type(gp_findings_t *findings, gp_finding_t *oom)
   const gp_tried_types_t *tried = findings->tried;
   const gp_type_figures_t *best = NULL;
 
-  /* A larger limit takes memory that was meant for other users; another pool type within the limit does not. */
+  /* A larger limit takes memory that was meant for other users; another pool type within the limit does
+   * not. */
   bool sets_limit = gp_remedy_sets(&oom->remedy, "GPUPOOL_LIMIT");
   if (!tried || !tried->is_complete || !gp_findings_know_settings(findings) || tried->now.refused == 0 ||
       !(gp_remedy_is_empty(&oom->remedy) || sets_limit))

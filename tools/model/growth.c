@@ -70,8 +70,8 @@ typedef struct build {
   uint64_t held[GP_SNAPSHOT_DEVICES]; /* bytes in use on each device at its last allocation */
 } build_t;
 
-/* Returns the line that a stack belongs to, or UINT32_MAX if there is no memory. A script without frames looks like one
- * line, so its sizes are judged separately. */
+/* Returns the line that a stack belongs to, or UINT32_MAX if there is no memory. A script without frames
+ * looks like one line, so its sizes are judged separately. */
 static uint32_t find_line(build_t *build, int stack)
 {
   const gp_snapshot_t *snapshot = build->lifetimes->snapshot;
@@ -106,7 +106,8 @@ static unsigned class_of(uint64_t size)
   return size ? 63u - (unsigned)__builtin_clzll(size) : 0;
 }
 
-/* Returns the group of the line in that size class, and adds it if missing. Returns NO_GROUP if there is no memory. */
+/* Returns the group of the line in that size class, and adds it if missing. Returns NO_GROUP if there is no
+ * memory. */
 static uint32_t find_group(build_t *build, uint32_t line, unsigned class, const gp_life_t *life)
 {
   uint64_t number =
@@ -209,8 +210,8 @@ static void follow(build_t *build)
   }
 }
 
-/* Returns true if the group grows: its floor (the least bytes in use from a window on) rises at LEAST_RISES steps, and
- * enough of its memory is still in use at the end of the snapshot. */
+/* Returns true if the group grows: its floor (the least bytes in use from a window on) rises at LEAST_RISES
+ * steps, and enough of its memory is still in use at the end of the snapshot. */
 static bool grows(group_t *group)
 {
   unsigned rises = 0;
@@ -232,8 +233,8 @@ static bool is_whole(const group_t *group)
   return (group->key >> DEVICE_BITS & ((1u << CLASS_BITS) - 1)) == WHOLE;
 }
 
-/* Returns true if a line grows as a whole: its total over all sizes grows, as when buffers are replaced by larger ones,
- * and at least half was added after the first window, in which programs load weights. */
+/* Returns true if a line grows as a whole: its total over all sizes grows, as when buffers are replaced by
+ * larger ones, and at least half was added after the first window, in which programs load weights. */
 static bool grows_as_a_whole(const build_t *build, group_t *group)
 {
   return !build->lines[group->line].is_of_size && grows(group) &&
@@ -260,8 +261,8 @@ static gp_grower_t *grower_of(build_t *build, const group_t *group, gp_grower_t 
   return &growers[*count - 1];
 }
 
-/* Adds a group to the grower of its line. If the line grows as a whole, this counts its frees in all sizes, also in
- * sizes that it no longer uses. */
+/* Adds a group to the grower of its line. If the line grows as a whole, this counts its frees in all sizes,
+ * also in sizes that it no longer uses. */
 static void join(const build_t *build, const group_t *group, gp_grower_t *grower)
 {
   /* Memory in use before the events was allocated at an unknown time, so it counts from the first event. */

@@ -50,8 +50,8 @@ typedef struct gp_growth {
   size_t room_count;
 } gp_growth_t;
 
-/* Finds the growers among the memory of kind `owned` that filter selects. All page-locked memory counts as one
- * device, whose room is unknown. Returns 0 or ENOMEM; nothing has to be freed. Thread-safe. */
+/* Finds the growers among the memory of kind `owned` that filter selects. All page-locked memory counts as
+ * one device, whose room is unknown. Returns 0 or ENOMEM; nothing has to be freed. Thread-safe. */
 int gp_growth_init(
     gp_growth_t *growth, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, gp_owned_t owned);
 

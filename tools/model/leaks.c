@@ -10,8 +10,8 @@
 #include "tools/hash_index.h"
 #include "tools/saturated.h"
 
-/* Identifies a frame by two independent hashes instead of its names. Names may be long, and many stacks may share them,
- * so the joined texts of all stacks could need any amount of memory. */
+/* Identifies a frame by two independent hashes instead of its names. Names may be long, and many stacks may
+ * share them, so the joined texts of all stacks could need any amount of memory. */
 typedef struct digest {
   uint64_t parts[2]; /* both 0: not computed yet */
 } digest_t;
@@ -44,8 +44,8 @@ static digest_t digest_frame(const gp_snapshot_t *snapshot, int index)
   return digest;
 }
 
-/* Makes a text that is equal for stacks of equal frames in any snapshot. digests has one element per frame, zeroed at
- * first. Returns NULL if there is no memory. */
+/* Makes a text that is equal for stacks of equal frames in any snapshot. digests has one element per frame,
+ * zeroed at first. Returns NULL if there is no memory. */
 static char *make_stack_key(const gp_snapshot_t *snapshot, int stack, digest_t *digests)
 {
   const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
@@ -145,8 +145,8 @@ static void count_life(gp_leak_t *leak, const gp_lifetimes_t *lifetimes, const g
   leak->stack = life->stack;
 }
 
-/* Counts the frees of each leak. Call it after all lives in use were counted, since frees only matter for stacks that
- * have memory in use. */
+/* Counts the frees of each leak. Call it after all lives in use were counted, since frees only matter for
+ * stacks that have memory in use. */
 static int count_frees(build_t *build, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
 {
   for (size_t i = 0; i < lifetimes->life_count; i++) {

@@ -30,8 +30,8 @@ typedef struct owner_key {
   uint64_t number; /* a block number, or an address */
 } owner_key_t;
 
-/* The library numbers the blocks of all devices in one sequence. This hash makes 16 successive blocks neighbours in the
- * index; longer runs would overlap. */
+/* The library numbers the blocks of all devices in one sequence. This hash makes 16 successive blocks
+ * neighbours in the index; longer runs would overlap. */
 static uint64_t hash_of_block(uint64_t block)
 {
   return gp_hash_number(block >> 4) << 4 | (block & 15);
@@ -57,8 +57,8 @@ static inline gp_life_t *find(const build_t *build, int device, uint64_t block)
   return at == SIZE_MAX ? NULL : &build->lifetimes->lives[at];
 }
 
-/* Adds an empty life for that block. In a damaged file with duplicate numbers, it hides the earlier life. Returns NULL
- * if there is no memory. */
+/* Adds an empty life for that block. In a damaged file with duplicate numbers, it hides the earlier life.
+ * Returns NULL if there is no memory. */
 static gp_life_t *add_life(build_t *build, int device, uint64_t block)
 {
   gp_lifetimes_t *lifetimes = build->lifetimes;
@@ -229,8 +229,8 @@ static int take_event(build_t *build)
 
 /* Adds the memory of the snapshot's final state, whether or not the events mention it. */
 
-/* Returns the life of that block from the events if it is at address, has not ended, and no other block of the final
- * state belongs to it; else NULL. */
+/* Returns the life of that block from the events if it is at address, has not ended, and no other block of
+ * the final state belongs to it; else NULL. */
 static gp_life_t *find_held(const build_t *build, int device, uint64_t block, uint64_t address)
 {
   gp_life_t *life = find(build, device, block);
@@ -292,7 +292,8 @@ static int take_extent(build_t *build, const gp_snapshot_extent_t *extent)
   return add_segment(build, &life);
 }
 
-/* Takes a segment of the final state. It has the segment's pool, which events of older versions of PyTorch lack. */
+/* Takes a segment of the final state. It has the segment's pool, which events of older versions of PyTorch
+ * lack. */
 static int take_segment(build_t *build, const gp_snapshot_segment_t *segment)
 {
   const gp_segment_life_t life = {.address = segment->address,

@@ -1,6 +1,6 @@
 /*
- * Turns the events of a snapshot into lives of blocks and segments, each with the moments of its beginning and
- * end. Lives answer what was in use at a moment: at the peak, when memory ran out, at the end.
+ * Turns the events of a snapshot into lives of blocks and segments, each with the moments of its beginning
+ * and end. Lives answer what was in use at a moment: at the peak, when memory ran out, at the end.
  *
  * A moment is a place between events: moment m is after the first m events, so 0 is before all of them and
  * `end` after all. A life that began before the recorded events begins at moment 0; one that has not ended

@@ -53,8 +53,9 @@ static inline uint64_t gp_memory_requested(const gp_memory_t *memory)
 }
 
 /*
- * Returns the earliest moment at which the memory that filter selects was largest, on device or on all together
- * (GP_REQUEST_ALL_DEVICES), and the bytes in *ret_bytes. Counts requested bytes of device memory, pooled or not.
+ * Returns the earliest moment at which the memory that filter selects was largest, on device or on all
+ * together (GP_REQUEST_ALL_DEVICES), and the bytes in *ret_bytes. Counts requested bytes of device memory,
+ * pooled or not.
  */
 uint32_t gp_memory_peak(
     const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint64_t *ret_bytes);

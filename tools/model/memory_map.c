@@ -93,8 +93,8 @@ static uint64_t bytes_of_parts(const gp_map_t *map, const gp_map_segment_t *segm
   return bytes;
 }
 
-/* Fills a segment with the blocks in use; gaps are idle. *next is the first block that may be in the segment, and is
- * advanced past its blocks. */
+/* Fills a segment with the blocks in use; gaps are idle. *next is the first block that may be in the segment,
+ * and is advanced past its blocks. */
 static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t moment,
     const gp_life_t *const *lives, size_t count, size_t *next)
 {
@@ -123,8 +123,8 @@ static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t mome
   *next = i;
 }
 
-/* Mapped memory has one segment per piece of physical memory. Joins adjacent ones that a block spans, or that are
- * expandable. */
+/* Mapped memory has one segment per piece of physical memory. Joins adjacent ones that a block spans, or that
+ * are expandable. */
 static void join_pieces(gp_map_t *map, const gp_life_t *const *lives, size_t count)
 {
   size_t kept = 0, next = 0;
@@ -147,7 +147,8 @@ static void join_pieces(gp_map_t *map, const gp_life_t *const *lives, size_t cou
   map->segment_count = kept;
 }
 
-/* Makes the map at an earlier moment: puts the blocks in use into the segments of that moment. The rest is idle. */
+/* Makes the map at an earlier moment: puts the blocks in use into the segments of that moment. The rest is
+ * idle. */
 static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t moment, int device)
 {
   size_t count, next = 0;

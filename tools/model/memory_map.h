@@ -1,6 +1,6 @@
 /*
- * Maps the memory reserved from the driver, at the end of a snapshot or at an earlier moment: segments and the
- * blocks in them.
+ * Maps the memory reserved from the driver, at the end of a snapshot or at an earlier moment: segments and
+ * the blocks in them.
  */
 #ifndef GP_TOOLS_MODEL_MEMORY_MAP_H
 #define GP_TOOLS_MODEL_MEMORY_MAP_H
@@ -64,8 +64,8 @@ typedef struct gp_map {
   size_t device_count;
 } gp_map_t;
 
-/* Makes the map of device (or GP_REQUEST_ALL_DEVICES) at a moment of lifetimes. At the last moment it copies the
- * snapshot's final state. Returns 0 or ENOMEM; call fini in any case. */
+/* Makes the map of device (or GP_REQUEST_ALL_DEVICES) at a moment of lifetimes. At the last moment it copies
+ * the snapshot's final state. Returns 0 or ENOMEM; call fini in any case. */
 int gp_map_init(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t moment, int device);
 void gp_map_fini(gp_map_t *map);
 

@@ -24,8 +24,8 @@ static void set_device(gp_moments_t *moments, int device)
   moments->device = device;
 }
 
-/* Returns true if events have times. If not, the file lists the events of one device after those of another, in no
- * common order. */
+/* Returns true if events have times. If not, the file lists the events of one device after those of another,
+ * in no common order. */
 static bool has_times(const gp_lifetimes_t *lifetimes)
 {
   return !lifetimes->snapshot->times_are_numbers;

@@ -1,7 +1,7 @@
 /*
  * The moment that a report is about. One moment counts for all devices, so that sums make sense: the peak is
- * when all devices together had most memory in use. If events have no times, the state of the other devices at
- * a moment is unknown, so the peak concerns one device. So does the moment of an out-of-memory event.
+ * when all devices together had most memory in use. If events have no times, the state of the other devices
+ * at a moment is unknown, so the peak concerns one device. So does the moment of an out-of-memory event.
  */
 #ifndef GP_TOOLS_MODEL_MOMENTS_H
 #define GP_TOOLS_MODEL_MOMENTS_H
@@ -29,12 +29,13 @@ void gp_moments_peak(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, con
 void gp_moments_oom(
     gp_moments_t *moments, const gp_lifetimes_t *lifetimes, const gp_oom_event_t *event, size_t number);
 
-/* Sets moments to what request->at names, or to the end without --at. file is named in messages. Returns 0 or,
- * after a message, the exit status. */
+/* Sets moments to what request->at names, or to the end without --at. file is named in messages. Returns 0
+ * or, after a message, the exit status. */
 int gp_moments_find(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_request_t *request, const char *file);
 
-/* Returns the device to show: the only one that moments concerns, else the device of filter, which may be all. */
+/* Returns the device to show: the only one that moments concerns, else the device of filter, which may be
+ * all. */
 int gp_moments_device(const gp_moments_t *moments, const gp_filter_t *filter);
 
 /* Gets the time of the moment. Returns false if it has none: it is before the first event, or events have no

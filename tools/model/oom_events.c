@@ -38,8 +38,8 @@ typedef struct got {
   uint64_t largest[GP_SNAPSHOT_DEVICES];
 } got_t;
 
-/* Lists the recorded out-of-memory events. Walks backwards, to know what was allocated after each. Returns 0 or
- * ENOMEM. */
+/* Lists the recorded out-of-memory events. Walks backwards, to know what was allocated after each. Returns 0
+ * or ENOMEM. */
 static int list_events(gp_oom_events_t *ooms, const gp_snapshot_events_t *events, got_t *got)
 {
   for (size_t i = events->count; i-- > 0;) {
@@ -75,8 +75,8 @@ static int list_events(gp_oom_events_t *ooms, const gp_snapshot_events_t *events
   return 0;
 }
 
-/* Returns the event that the report describes, or NULL: the one at the report's time, else the last with the same device
- * and size. */
+/* Returns the event that the report describes, or NULL: the one at the report's time, else the last with the
+ * same device and size. */
 static gp_oom_event_t *find_reported(const gp_oom_events_t *ooms, const gp_oom_t *report)
 {
   gp_oom_event_t *found = NULL;
@@ -91,8 +91,8 @@ static gp_oom_event_t *find_reported(const gp_oom_events_t *ooms, const gp_oom_t
   return found;
 }
 
-/* Adds an event for a report whose event is not recorded: at the end if the snapshot was written because memory ran out,
- * else before the recorded events. Returns 0 or ENOMEM. */
+/* Adds an event for a report whose event is not recorded: at the end if the snapshot was written because
+ * memory ran out, else before the recorded events. Returns 0 or ENOMEM. */
 static int add_report(
     gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes, const gp_oom_t *report, const got_t *got)
 {

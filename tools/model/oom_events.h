@@ -28,9 +28,9 @@ typedef struct gp_oom_events {
   bool is_written_then; /* the snapshot was written because memory ran out */
 } gp_oom_events_t;
 
-/* Reads the sizes and the cause of the refusal (the limit or the driver) from the snapshot's own report, `oom`
- * or `host_oom`. Figures that the report lacks stay unchanged in *ret_oom. Returns false if there is no report,
- * or the report names no device. */
+/* Reads the sizes and the cause of the refusal (the limit or the driver) from the snapshot's own report,
+ * `oom` or `host_oom`. Figures that the report lacks stay unchanged in *ret_oom. Returns false if there is no
+ * report, or the report names no device. */
 bool gp_oom_report_read(const gp_snapshot_t *snapshot, const char *key, gp_oom_t *ret_oom);
 
 /* Finds the out-of-memory events. Returns 0 or ENOMEM; call fini in any case. */
@@ -38,8 +38,8 @@ int gp_oom_events_init(gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes);
 void gp_oom_events_fini(gp_oom_events_t *ooms);
 
 /*
- * Returns the index of the event to describe, of device or of all (GP_REQUEST_ALL_DEVICES), or SIZE_MAX. This is
- * the first that exists of: the event for which the snapshot was written; the last event after which no
+ * Returns the index of the event to describe, of device or of all (GP_REQUEST_ALL_DEVICES), or SIZE_MAX. This
+ * is the first that exists of: the event for which the snapshot was written; the last event after which no
  * allocation on its device succeeded; the last event.
  */
 size_t gp_oom_events_main(const gp_oom_events_t *ooms, int device);

@@ -65,8 +65,8 @@ int gp_memory_hole(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments,
 #define SMALL_MOST    GP_MIB       /* PyTorch's largest block of the small pool */
 #define SMALL_SEGMENT (2 * GP_MIB) /* PyTorch's segments in the small pool, unless they are expandable */
 
-/* Returns true if a segment is for small blocks. A segment has either small or large blocks; if it has none, its size
- * decides. */
+/* Returns true if a segment is for small blocks. A segment has either small or large blocks; if it has none,
+ * its size decides. */
 static bool is_small(const gp_map_t *map, const gp_map_segment_t *segment)
 {
   for (size_t i = segment->first_part; i < segment->first_part + segment->part_count; i++) {

@@ -32,13 +32,15 @@ typedef struct group {
   gp_holding_t holding;
 } group_t;
 
-/* Returns true if each line of the function is an owner: where a program begins, and in functions with a common name. */
+/* Returns true if each line of the function is an owner: where a program begins, and in functions with a
+ * common name. */
 static bool is_by_line(const gp_snapshot_t *snapshot, int stack)
 {
   return snapshot->frame_kinds && snapshot->frame_kinds[gp_stack_owner(snapshot, stack)].is_common;
 }
 
-/* Makes key and detail. The file is part of the key, because Python functions in different files often share a name. */
+/* Makes key and detail. The file is part of the key, because Python functions in different files often share
+ * a name. */
 static int describe_share(const gp_snapshot_t *snapshot, share_t *share)
 {
   gp_owner_text_t text;
@@ -106,8 +108,8 @@ static int compare_shares(const void *a, const void *b)
   return order ? order : strcmp(x->detail, y->detail);
 }
 
-/* Adds the next shares to the group, those of one line. Does not count frees of a line without memory in use: they say
- * nothing about the lines that have some. */
+/* Adds the next shares to the group, those of one line. Does not count frees of a line without memory in use:
+ * they say nothing about the lines that have some. */
 static void join_line(const build_t *build, group_t *group)
 {
   const share_t *first = &build->shares[group->end];

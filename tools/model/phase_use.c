@@ -62,7 +62,8 @@ static void end_stay(build_t *build, walker_t *walker)
   walker->highest = build->held;
 }
 
-/* Returns true if phase `now` is `at`, or inside it, so that a thread which changes to `now` does not leave `at`. */
+/* Returns true if phase `now` is `at`, or inside it, so that a thread which changes to `now` does not leave
+ * `at`. */
 static bool is_inside(const build_t *build, int32_t at, int32_t now)
 {
   FOR_EACH_AROUND(build, now, around)
@@ -73,8 +74,8 @@ static bool is_inside(const build_t *build, int32_t at, int32_t now)
   return false;
 }
 
-/* Ends the phases that a thread leaves when it changes from `phase` to `next`. If both are equal, a mark was repeated,
- * which ends the phase, too. */
+/* Ends the phases that a thread leaves when it changes from `phase` to `next`. If both are equal, a mark was
+ * repeated, which ends the phase, too. */
 static void end_phases(build_t *build, int32_t phase, int32_t next)
 {
   FOR_EACH_AROUND(build, phase, at)

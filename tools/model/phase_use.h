@@ -27,8 +27,8 @@ typedef struct gp_phase_use {
   size_t count;
 } gp_phase_use_t;
 
-/* Measures the phases. Counts allocations that filter selects; `left` is what was in use at moments. A snapshot
- * without marks has no rows. Returns 0 or ENOMEM; call fini in any case. */
+/* Measures the phases. Counts allocations that filter selects; `left` is what was in use at moments. A
+ * snapshot without marks has no rows. Returns 0 or ENOMEM; call fini in any case. */
 int gp_phase_use_init(gp_phase_use_t *use, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_moments_t *moments);
 void gp_phase_use_fini(gp_phase_use_t *use);

@@ -75,8 +75,8 @@ static bool change(gp_phase_changes_t *changes, uint64_t time_ns, int32_t phase)
   return item;
 }
 
-/* Processes a thread's push or pop of a range. Ignores a pop whose push is too old to be in the snapshot. Returns false
- * if there is no memory. */
+/* Processes a thread's push or pop of a range. Ignores a pop whose push is too old to be in the snapshot.
+ * Returns false if there is no memory. */
 static bool step_thread(
     gp_phases_t *phases, size_t thread, gp_mark_kind_t kind, const char *name, uint64_t time_ns)
 {

@@ -1,8 +1,8 @@
 /*
  * Phases: parts of a run that the program names by ranges and marks of NVTX and gpupool.h. A thread is in the
  * innermost range that it has entered. A thread outside of all its ranges is in the phase of the process: the
- * newest range that is open, or the newest mark made inside that range. So a library's worker threads are in a
- * phase, too.
+ * newest range that is open, or the newest mark made inside that range. So a library's worker threads are in
+ * a phase, too.
  */
 #ifndef GP_TOOLS_MODEL_PHASES_H
 #define GP_TOOLS_MODEL_PHASES_H
@@ -46,12 +46,13 @@ typedef struct gp_phases {
 int gp_phases_init(gp_phases_t *phases, const gp_snapshot_t *snapshot);
 void gp_phases_fini(gp_phases_t *phases);
 
-/* Returns the index in phases->phases of the phase that the thread was in at that time, or -1 for none. That is
- * also the result for GP_FILTER_UNKNOWN, the thread of memory older than the events. Any number is legal. */
+/* Returns the index in phases->phases of the phase that the thread was in at that time, or -1 for none. That
+ * is also the result for GP_FILTER_UNKNOWN, the thread of memory older than the events. Any number is
+ * legal. */
 int32_t gp_phases_at(const gp_phases_t *phases, int thread, uint64_t time_ns);
 
-/* Returns the changes of the thread (or the process) that spent most time in phases up to until_ns. For reports
- * that have room for one thread only. */
+/* Returns the changes of the thread (or the process) that spent most time in phases up to until_ns. For
+ * reports that have room for one thread only. */
 const gp_phase_changes_t *gp_phases_main(const gp_phases_t *phases, uint64_t until_ns);
 
 #endif

@@ -30,8 +30,8 @@ static void refuse_limit(gp_findings_t *findings, gp_finding_t *oom)
   gp_findings_advise(findings, oom, GP_ADVICE(oom_of_growth));
 }
 
-/* Returns true if the summary describes the event for which the snapshot was written. Then the snapshot's final state is
- * that of the event. */
+/* Returns true if the summary describes the event for which the snapshot was written. Then the snapshot's
+ * final state is that of the event. */
 static bool is_of_report(const gp_findings_t *findings)
 {
   return strcmp(gp_findings_reason(findings), "oom") == 0 && findings->summary->has_oom &&
@@ -63,8 +63,8 @@ static bool is_same(const char *known, const char *text)
   return strcmp(known ? known : "", text ? text : "") == 0;
 }
 
-/* Returns true if the stack belongs to the owner. Owners with the same function differ in their line, or in the function
- * that they called. */
+/* Returns true if the stack belongs to the owner. Owners with the same function differ in their line, or in
+ * the function that they called. */
 static bool is_of_owner(const gp_snapshot_t *snapshot, int stack, const gp_owner_t *owner)
 {
   gp_owner_text_t text;
@@ -81,15 +81,15 @@ static bool would_be_idle(
          (block->state == GP_SNAPSHOT_ALLOCATED && is_of_owner(snapshot, block->stack, owner));
 }
 
-/* Bytes that would be idle if all memory of an owner were freed. In a segment that is divided, freed memory only helps
- * if it forms a large enough piece, or leaves the segment without memory in use. */
+/* Bytes that would be idle if all memory of an owner were freed. In a segment that is divided, freed memory
+ * only helps if it forms a large enough piece, or leaves the segment without memory in use. */
 typedef struct freed_room {
   uint64_t largest;   /* largest idle piece */
   uint64_t in_wholes; /* bytes of segments that would be entirely idle */
 } freed_room_t;
 
-/* Computes the room at the end of the snapshot if all memory of the owner were freed. Blocks that may belong to another
- * owner remain in use. */
+/* Computes the room at the end of the snapshot if all memory of the owner were freed. Blocks that may belong
+ * to another owner remain in use. */
 static void find_freed_room(
     const gp_snapshot_t *snapshot, int device, const gp_owner_t *owner, freed_room_t *ret_room)
 {
@@ -115,8 +115,8 @@ static void find_freed_room(
   *ret_room = room;
 }
 
-/* Advises to free the largest owner's memory on a device with divided segments, if that would leave a large enough
- * piece. */
+/* Advises to free the largest owner's memory on a device with divided segments, if that would leave a large
+ * enough piece. */
 static void settle_cut_owner(
     gp_findings_t *findings, gp_finding_t *finding, const gp_oom_t *oom, const gp_owners_t *owners)
 {
@@ -134,8 +134,8 @@ static void settle_cut_owner(
   gp_findings_act_on(findings, finding, "free", owner->function);
 }
 
-/* Returns the index of the owner that made the failed request, if it has many blocks in use and never freed one, so that
- * no setting would help for long. Else returns the number of owners. */
+/* Returns the index of the owner that made the failed request, if it has many blocks in use and never freed
+ * one, so that no setting would help for long. Else returns the number of owners. */
 static size_t find_never_freeing(const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -152,8 +152,8 @@ static size_t find_never_freeing(const gp_findings_t *findings)
   return frees ? owners->count : i;
 }
 
-/* Returns true if memory is missing, and the report has no better cause: a request that is too large, fragmentation,
- * other processes, or pending work. */
+/* Returns true if memory is missing, and the report has no better cause: a request that is too large,
+ * fragmentation, other processes, or pending work. */
 static bool only_lacks_memory(const gp_oom_t *oom, const gp_finding_t *finding)
 {
   uint64_t missing = missing_bytes(oom);
@@ -189,7 +189,8 @@ static bool settle_never_freed(gp_findings_t *findings, gp_finding_t *oom, gp_fi
   return true;
 }
 
-/* Advises that the largest owner use less memory, if it has at least the bytes that were missing on the device. */
+/* Advises that the largest owner use less memory, if it has at least the bytes that were missing on the
+ * device. */
 static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
 {
   const gp_summary_t *summary = findings->summary;

@@ -7,7 +7,8 @@
 
 static const char conf_name[] = "PYTORCH_CUDA_ALLOC_CONF";
 
-/* Returns the length of one "name:value" of a configuration. A value may be a list in brackets that contains commas. */
+/* Returns the length of one "name:value" of a configuration. A value may be a list in brackets that contains
+ * commas. */
 static size_t item_length(const char *conf)
 {
   size_t length = 0;
@@ -33,7 +34,8 @@ static bool has_item(const char *conf, const char *name)
   return false;
 }
 
-/* Copies conf without the item `name`, and appends `added` if not NULL. Returns false if the result is too long. */
+/* Copies conf without the item `name`, and appends `added` if not NULL. Returns false if the result is too
+ * long. */
 static bool make_conf(const char *conf, const char *name, const char *added, char buffer[GP_CONF_BYTES])
 {
   size_t used = 0;
@@ -55,8 +57,8 @@ static bool make_conf(const char *conf, const char *name, const char *added, cha
   return true;
 }
 
-/* Returns true if the snapshot is from Windows, where paths begin with a drive. The reader has replaced backslashes by
- * slashes. */
+/* Returns true if the snapshot is from Windows, where paths begin with a drive. The reader has replaced
+ * backslashes by slashes. */
 static bool is_of_windows(const gp_snapshot_t *snapshot)
 {
   for (size_t i = 0; i < snapshot->frame_count; i++) {

@@ -19,8 +19,8 @@
 
 #define NAME_BYTES GP_SITE_NAME_BYTES
 
-/* Allocations that are counted together: those of one stack, size (by size) or phase (by phase), or all without a
- * stack. */
+/* Allocations that are counted together: those of one stack, size (by size) or phase (by phase), or all
+ * without a stack. */
 typedef struct group {
   uint64_t size; /* only if sites are by size */
   gp_site_amount_t amounts[GP_SITE_MEASURES];
@@ -68,8 +68,8 @@ static bool matches(const gp_snapshot_t *snapshot, int stack, const regex_t *pat
   return false;
 }
 
-/* Makes an array with true for each stack that focus and ignore select. The last element is for memory without a stack.
- * Returns NULL if there is no memory. */
+/* Makes an array with true for each stack that focus and ignore select. The last element is for memory
+ * without a stack. Returns NULL if there is no memory. */
 static bool *choose_stacks(const gp_snapshot_t *snapshot, const regex_t *focus, const regex_t *ignore)
 {
   size_t count = snapshot->stacks.count;
@@ -140,7 +140,8 @@ static int count_lives(
   return 0;
 }
 
-/* Returns true for a frame of code compiled without -g. Only its offset distinguishes it from others in its function. */
+/* Returns true for a frame of code compiled without -g. Only its offset distinguishes it from others in its
+ * function. */
 static bool lacks_line(const gp_snapshot_frame_t *frame)
 {
   return frame->function[0] && !frame->file[0] && frame->module >= 0;
@@ -170,7 +171,8 @@ static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int fram
   return gp_frame_describe(snapshot, frame, buffer, NAME_BYTES);
 }
 
-/* Returns the index of the site of that name, and adds it if missing. Returns SIZE_MAX if there is no memory. */
+/* Returns the index of the site of that name, and adds it if missing. Returns SIZE_MAX if there is no
+ * memory. */
 static size_t site_of(build_t *build, const char *name)
 {
   gp_sites_t *sites = build->sites;
@@ -178,7 +180,8 @@ static size_t site_of(build_t *build, const char *name)
   return site ? (size_t)(site - sites->sites) : SIZE_MAX;
 }
 
-/* If the owner is a script without recorded frames, no frame has its name, so the owner's text names the site. */
+/* If the owner is a script without recorded frames, no frame has its name, so the owner's text names the
+ * site. */
 char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, char *buffer)
 {
   int owner = gp_stack_owner(snapshot, stack);
@@ -192,8 +195,8 @@ char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, c
   return strcpy(buffer, text.function);
 }
 
-/* Returns true if the frame gets a site. Interpreters, dispatchers and allocators get none unless they are the owner,
- * because they are on nearly every stack and would fill the list. */
+/* Returns true if the frame gets a site. Interpreters, dispatchers and allocators get none unless they are
+ * the owner, because they are on nearly every stack and would fill the list. */
 static bool is_listed(const build_t *build, int stack, int frame)
 {
   const gp_snapshot_t *snapshot = build->snapshot;
@@ -201,8 +204,8 @@ static bool is_listed(const build_t *build, int stack, int frame)
          snapshot->frame_kinds[frame].part < GP_FRAME_NEVER || gp_stack_owner(snapshot, stack) == frame;
 }
 
-/* Adds a stack's group to the sites of its frames. A function that is on the stack several times (recursion) is counted
- * once in its cumulative sum. */
+/* Adds a stack's group to the sites of its frames. A function that is on the stack several times (recursion)
+ * is counted once in its cumulative sum. */
 static int add_stack(build_t *build, const group_t *group, int stack)
 {
   const gp_snapshot_stacks_t *stacks = &build->snapshot->stacks;
@@ -276,8 +279,8 @@ static int add_size(build_t *build, const group_t *group, bool is_of_size)
   return 0;
 }
 
-/* Adds a group to its phase, and to the cumulative sums of the ranges around it. Ranges of the same name inside each
- * other count once. */
+/* Adds a group to its phase, and to the cumulative sums of the ranges around it. Ranges of the same name
+ * inside each other count once. */
 static int add_phase(build_t *build, const group_t *group, int32_t phase)
 {
   bool is_own = true;

@@ -71,9 +71,9 @@ typedef struct gp_sites {
 char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, char *buffer);
 
 /*
- * Counts the device memory that filter selects from lifetimes; GP_SITE_LIVE is what was in use at moments. With
- * focus counts only stacks with a frame whose function, file or module matches; with ignore omits such stacks.
- * Both may be NULL. Returns 0 or ENOMEM; call fini in any case.
+ * Counts the device memory that filter selects from lifetimes; GP_SITE_LIVE is what was in use at moments.
+ * With focus counts only stacks with a frame whose function, file or module matches; with ignore omits such
+ * stacks. Both may be NULL. Returns 0 or ENOMEM; call fini in any case.
  */
 int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_moments_t *moments, gp_site_by_t by, const regex_t *focus, const regex_t *ignore);
@@ -84,8 +84,8 @@ void gp_sites_fini(gp_sites_t *sites);
 size_t gp_site_peaks(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     gp_site_peak_t ret_peaks[GP_SNAPSHOT_DEVICES]);
 
-/* Sorts by flat bytes of a measure (with by_count, by allocations), most first; then by cumulative bytes, then by
- * name. Memory without a stack comes after these, and sites without any of the measure come last. */
+/* Sorts by flat bytes of a measure (with by_count, by allocations), most first; then by cumulative bytes,
+ * then by name. Memory without a stack comes after these, and sites without any of the measure come last. */
 void gp_sites_sort(gp_sites_t *sites, gp_site_measure_t measure, bool by_count);
 
 #endif

@@ -129,8 +129,8 @@ static int keep_details(gp_summary_t *summary, const uint64_t *counts)
   return 0;
 }
 
-/* Computes the time spent in the driver. A miss is two events, segment_alloc and alloc, which both have the duration of
- * the same driver call, so only the larger of the two sums counts. */
+/* Computes the time spent in the driver. A miss is two events, segment_alloc and alloc, which both have the
+ * duration of the same driver call, so only the larger of the two sums counts. */
 static void sum_driver_time(gp_summary_t *summary)
 {
   const gp_snapshot_events_t *events = &summary->snapshot->events;
@@ -234,8 +234,8 @@ static int find_oom(gp_summary_t *summary)
   return error;
 }
 
-/* Chooses the summary's moment; --at overrides its own choice. Returns 0 or an error, and *ret_status is as for
- * gp_summary_init_at. */
+/* Chooses the summary's moment; --at overrides its own choice. Returns 0 or an error, and *ret_status is as
+ * for gp_summary_init_at. */
 static int choose_moment(gp_summary_t *summary, const gp_request_t *request, int *ret_status)
 {
   gp_moments_t moments;

@@ -103,8 +103,8 @@ typedef struct gp_summary {
 int gp_summary_init(
     gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, const gp_filter_t *filter);
 
-/* Like gp_summary_init, at the moment that request->at names. *ret_status is the exit status if that moment is
- * wrong, after a message; else 0. */
+/* Like gp_summary_init, at the moment that request->at names. *ret_status is the exit status if that moment
+ * is wrong, after a message; else 0. */
 int gp_summary_init_at(gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file,
     const gp_filter_t *filter, const gp_request_t *request, int *ret_status);
 void gp_summary_fini(gp_summary_t *summary);

@@ -1,7 +1,7 @@
 /*
- * Known leaks that reports omit, in the syntax of LeakSanitizer: lines "leak:PATTERN", blank
- * lines and comments (#). A pattern (tools/pattern.h) matches a stack if it matches the function, file or
- * module of any frame.
+ * Known leaks that reports omit, in the syntax of LeakSanitizer: lines "leak:PATTERN", blank lines and
+ * comments (#). A pattern (tools/pattern.h) matches a stack if it matches the function, file or module of any
+ * frame.
  */
 #ifndef GP_TOOLS_MODEL_SUPPRESSIONS_H
 #define GP_TOOLS_MODEL_SUPPRESSIONS_H

@@ -88,7 +88,8 @@ static int add_mark(build_t *build, size_t event, uint64_t time_ns)
   return 0;
 }
 
-/* Fills the curve. It begins with the first event inside the selected time, even if later events have earlier times. */
+/* Fills the curve. It begins with the first event inside the selected time, even if later events have earlier
+ * times. */
 static int follow(build_t *build)
 {
   const gp_timeline_t *timeline = build->timeline;

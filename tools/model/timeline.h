@@ -1,5 +1,6 @@
 /*
- * How each device's memory changed over time: what the program had in use, and what was reserved from the driver.
+ * How each device's memory changed over time: what the program had in use, and what was reserved from the
+ * driver.
  */
 #ifndef GP_TOOLS_MODEL_TIMELINE_H
 #define GP_TOOLS_MODEL_TIMELINE_H
@@ -7,8 +8,8 @@
 #include "tools/model/moments.h"
 
 /*
- * One part of the time, in bytes. "held" is in use by the program. Memory outside the pool counts as both held
- * and reserved.
+ * One part of the time, in bytes. "held" is in use by the program. Memory outside the pool counts as both
+ * held and reserved.
  *   held_least <= held_end <= held_most;   reserved_end <= reserved_most
  */
 typedef struct gp_timeline_point {

@@ -92,8 +92,8 @@ void gp_addresses_fini(gp_addresses_t *addresses)
   gp_block_map_fini(&addresses->by_end);
 }
 
-/* As measured on hardware (doc/gpu-results.md, G8 and G17): an allocation above 1 MiB takes whole pages of 2 MiB;
- * smaller ones share pages, in units of 512 bytes. A shared page is freed with its last piece. */
+/* As measured on hardware (doc/gpu-results.md, G8 and G17): an allocation above 1 MiB takes whole pages of 2
+ * MiB; smaller ones share pages, in units of 512 bytes. A shared page is freed with its last piece. */
 #define PAGE       (2 * GP_MIB)
 #define SHARED_MAX GP_MIB
 #define UNIT       UINT64_C(512)
@@ -102,17 +102,17 @@ void gp_addresses_fini(gp_addresses_t *addresses)
 #define FIRST_ADDRESS (UINT64_C(1) << 44)
 #define FIRST_HANDLE  (UINT64_C(1) << 62)
 
-/* After a wait this long the device's work counts as complete. It is longer than a free polls before it waits in
- * the driver (pool/reuse/wait_in_free.c), and short for an allocation that finds no other memory. */
+/* After a wait this long the device's work counts as complete. It is longer than a free polls before it waits
+ * in the driver (pool/reuse/wait_in_free.c), and short for an allocation that finds no other memory. */
 #define WORK_NS UINT64_C(200000000)
 
 /* Cost of the library's own queries (doc/gpu-results.md, G14). */
 #define FENCE_RECORD_NS 350
 #define FENCE_QUERY_NS  300
 
-/* Medians on an H100 with driver 580 (doc/gpu-results/): time per call and per MiB on an idle device (G14 to G16),
- * and per call while a kernel runs (G13: two runs, each with kernels of the same context and of another one). The
- * pool calls cuMemFree only while the device is idle. */
+/* Medians on an H100 with driver 580 (doc/gpu-results/): time per call and per MiB on an idle device (G14 to
+ * G16), and per call while a kernel runs (G13: two runs, each with kernels of the same context and of another
+ * one). The pool calls cuMemFree only while the device is idle. */
 static const struct {
   const char *name;
   double ns;
@@ -295,8 +295,8 @@ static int offline_fence_record(void *self, const gp_driver_context_t *context, 
   return 0;
 }
 
-/* If no lag is known, a fence is complete once all work before it is known to be complete, usually because the
- * program has just synchronized. */
+/* If no lag is known, a fence is complete once all work before it is known to be complete, usually because
+ * the program has just synchronized. */
 static int offline_fence_query(void *self, const gp_driver_context_t *context, void *fence)
 {
   gp_offline_driver_t *driver = self;
@@ -329,8 +329,8 @@ static int offline_unreserve(void *self, const gp_driver_context_t *context, uin
   return 0;
 }
 
-/* Physical memory is in the map `memory` by its handle. `rounded` is 1 while it is mapped; is_marked is true once
- * its handle was released. It is freed when it is not mapped and its handle was released. */
+/* Physical memory is in the map `memory` by its handle. `rounded` is 1 while it is mapped; is_marked is true
+ * once its handle was released. It is freed when it is not mapped and its handle was released. */
 static int offline_create(
     void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle)
 {

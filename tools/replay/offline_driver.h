@@ -1,9 +1,9 @@
 /*
- * A simulated driver for the pool's engine (pool/driver.h). Its devices have a capacity and a clock. It counts
- * calls and what they would cost, and never touches memory. One thread.
+ * A simulated driver for the pool's engine (pool/driver.h). Its devices have a capacity and a clock. It
+ * counts calls and what they would cost, and never touches memory. One thread.
  *
- * Invariants: held_bytes is the sum of the pages that allocations, physical memory and memory outside the pool
- * take; it never exceeds capacity.
+ * Invariants: held_bytes is the sum of the pages that allocations, physical memory and memory outside the
+ * pool take; it never exceeds capacity.
  */
 #ifndef GP_TOOLS_REPLAY_OFFLINE_DRIVER_H
 #define GP_TOOLS_REPLAY_OFFLINE_DRIVER_H
@@ -16,8 +16,8 @@
 #include "tools/read/block_map.h"
 
 /*
- * Addresses of a simulated device. Like a real one, it reuses the addresses of freed memory. This affects results
- * if segments are divided, since the pool then serves requests from the lowest address that fits.
+ * Addresses of a simulated device. Like a real one, it reuses the addresses of freed memory. This affects
+ * results if segments are divided, since the pool then serves requests from the lowest address that fits.
  *
  * Invariants: free ranges are not empty, do not overlap or touch, and end below `next`; `sizes` has them
  * sorted by size, then by address, and each is in both maps.
@@ -36,8 +36,8 @@ typedef struct gp_addresses {
   uint64_t next;           /* all addresses from here on are free */
 } gp_addresses_t;
 
-/* Takes `bytes` from the begin of the smallest free range that is large enough, the lowest of equal ones, or at
- * `next`. Returns their address. */
+/* Takes `bytes` from the begin of the smallest free range that is large enough, the lowest of equal ones, or
+ * at `next`. Returns their address. */
 uint64_t gp_addresses_take(gp_addresses_t *addresses, uint64_t bytes);
 
 /* Frees a range of addresses. If host memory runs out, the range is not reused. */
@@ -104,7 +104,8 @@ typedef struct gp_offline_driver {
 /* Returns the name of the driver's function (static). */
 const char *gp_offline_call_name(gp_offline_call_t call);
 
-/* Makes a driver. devices must be zeroed except for their capacities. Call fini when no engine uses the driver. */
+/* Makes a driver. devices must be zeroed except for their capacities. Call fini when no engine uses the
+ * driver. */
 void gp_offline_driver_init(gp_offline_driver_t *driver, gp_offline_device_t *devices);
 void gp_offline_driver_fini(gp_offline_driver_t *driver);
 

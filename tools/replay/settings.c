@@ -39,7 +39,8 @@ void gp_settings_parameters(gp_parameter_t *ret_parameters, size_t offset)
   }
 }
 
-/* Prints a message about an option. Replaces the environment variable at its beginning by the argument's name. */
+/* Prints a message about an option. Replaces the environment variable at its beginning by the argument's
+ * name. */
 static void report(void *arg, bool malformed, const char *message)
 {
   const char *value = strchr(message, '='), *consequence = strstr(message, ". ");

@@ -17,8 +17,8 @@ typedef struct gp_settings {
 /* Returns true if the option affects a simulation. */
 bool gp_settings_has(gp_option_id_t id);
 
-/* Writes GP_SETTINGS_COUNT parameters. Their values are parsed into the gp_settings_t at `offset` in the command's
- * own structure. */
+/* Writes GP_SETTINGS_COUNT parameters. Their values are parsed into the gp_settings_t at `offset` in the
+ * command's own structure. */
 void gp_settings_parameters(gp_parameter_t *ret_parameters, size_t offset);
 
 /* Checks the given settings; "all" is legal as a type. Returns 0 or, after messages, GP_EXIT_USAGE. */

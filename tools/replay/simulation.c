@@ -146,9 +146,9 @@ static int free_by_driver(void *arg, bool is_cut)
   return is_cut ? 0 : call->driver->ops.free(call->driver, &none, call->address);
 }
 
-/* Returns true if allocations, not frees, leave work on the device. With sync=N the program uses memory until it
- * synchronizes, so a free right after a synchronization finds the device idle. Otherwise work is only known from
- * the frees. */
+/* Returns true if allocations, not frees, leave work on the device. With sync=N the program uses memory until
+ * it synchronizes, so a free right after a synchronization finds the device idle. Otherwise work is only
+ * known from the frees. */
 static bool is_busy_by_allocations(const run_t *run)
 {
   return run->workload->ready.kind == GP_READY_SYNC;
@@ -171,8 +171,8 @@ static void release(run_t *run, const gp_step_t *step, block_t *block)
   *block = (block_t){0, 0, false};
 }
 
-/* Counts a request that succeeded in the recording and failed here. The real program would have ended, or used
- * less memory; the simulation continues. */
+/* Counts a request that succeeded in the recording and failed here. The real program would have ended, or
+ * used less memory; the simulation continues. */
 static void note_refused(run_t *run, const gp_step_t *step)
 {
   gp_simulated_device_t *device = &run->pass->devices[step->device];
@@ -206,9 +206,9 @@ static void begin_sync(run_t *run, gp_context_t *context, sync_t *sync)
   *sync = (sync_t){gp_engine_sync_begin(run->engine), run->driver.work};
 }
 
-/* Ends a synchronization. With is_drained all memory whose work is complete becomes reusable, as in the recorded
- * allocation that found no free block in the device's lists. If that allocation was a miss, it is one here, too, and
- * takes the blocks that heaps keep by itself. */
+/* Ends a synchronization. With is_drained all memory whose work is complete becomes reusable, as in the
+ * recorded allocation that found no free block in the device's lists. If that allocation was a miss, it is
+ * one here, too, and takes the blocks that heaps keep by itself. */
 static void end_sync(run_t *run, gp_context_t *context, const sync_t *sync, bool is_drained)
 {
   if (sync->work > run->driver.complete)
@@ -226,7 +226,8 @@ static uint64_t call_count(const run_t *run)
   return count;
 }
 
-/* Performs the first allocation on a device. No kernel runs yet, so its calls cost the same as on an idle device. */
+/* Performs the first allocation on a device. No kernel runs yet, so its calls cost the same as on an idle
+ * device. */
 static void begin_device(run_t *run, const gp_step_t *step, block_t *block)
 {
   const gp_offline_driver_t *driver = &run->driver;

@@ -8,8 +8,8 @@
 #include "tools/replay/offline_driver.h"
 #include "tools/replay/workload.h"
 
-/* The workload runs once from an empty pool, and again with what the first pass left in the pool. In between, the
- * program's memory is freed. */
+/* The workload runs once from an empty pool, and again with what the first pass left in the pool. In between,
+ * the program's memory is freed. */
 typedef enum gp_pass { GP_PASS_COLD, GP_PASS_WARM, GP_PASS_COUNT } gp_pass_t;
 
 /* One device in one pass, in bytes. */
@@ -44,9 +44,10 @@ typedef struct gp_final_blocks {
 
 void gp_final_blocks_fini(gp_final_blocks_t *blocks);
 
-/* Simulates a workload. capacity is in bytes per device; 0 takes that of the recording, or unlimited if unknown.
- * passes is 1 or 2. Unless ret_blocks is NULL, the caller frees *ret_blocks with gp_final_blocks_fini, whatever
- * this returns. Returns 0 or ENOMEM. Equal workloads and options give equal results. */
+/* Simulates a workload. capacity is in bytes per device; 0 takes that of the recording, or unlimited if
+ * unknown. passes is 1 or 2. Unless ret_blocks is NULL, the caller frees *ret_blocks with
+ * gp_final_blocks_fini, whatever this returns. Returns 0 or ENOMEM. Equal workloads and options give equal
+ * results. */
 int gp_simulate(gp_simulation_t *ret_simulation, const gp_workload_t *workload, const gp_options_t *options,
     uint64_t capacity, int passes, gp_final_blocks_t *ret_blocks);
 

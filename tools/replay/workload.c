@@ -155,9 +155,9 @@ typedef struct end {
   bool *is_freed; /* by step: it allocates a block that these steps free, or that find_older has returned */
 } end_t;
 
-/* The repeated steps free a block that is older than they are. Returns the block to free in the repetition: one of
- * the same size that these steps allocate and do not free, so that memory which the program replaces in each round is
- * not in use twice. Returns UINT32_MAX if there is none. */
+/* The repeated steps free a block that is older than they are. Returns the block to free in the repetition:
+ * one of the same size that these steps allocate and do not free, so that memory which the program replaces
+ * in each round is not in use twice. Returns UINT32_MAX if there is none. */
 static uint32_t find_older(
     const gp_workload_t *workload, const end_t *end, const gp_step_t *freed, const uint64_t *sizes)
 {
@@ -174,7 +174,8 @@ static uint32_t find_older(
   return UINT32_MAX;
 }
 
-/* Turns a step into its repetition. Returns false if it is not repeated, for example because the request failed. */
+/* Turns a step into its repetition. Returns false if it is not repeated, for example because the request
+ * failed. */
 static bool repeat(gp_workload_t *workload, const end_t *end, const uint64_t *sizes, gp_step_t *step)
 {
   switch ((gp_step_kind_t)step->kind) {
@@ -196,8 +197,8 @@ static bool repeat(gp_workload_t *workload, const end_t *end, const uint64_t *si
   return false;
 }
 
-/* Finds the size and the allocating step of each block, and sets is_freed for blocks that the repeated steps both
- * allocate and free. */
+/* Finds the size and the allocating step of each block, and sets is_freed for blocks that the repeated steps
+ * both allocate and free. */
 static void look_at_end(const gp_workload_t *workload, end_t *end, uint64_t *sizes, uint32_t *steps)
 {
   for (size_t i = 0; i < end->count; i++) {

@@ -1,6 +1,6 @@
 /*
- * A workload is the input of a replay: a program's requests in order, and when work was known to be complete. It
- * comes from a snapshot (workload_snapshot.c) or from rows (workload_load.c).
+ * A workload is the input of a replay: a program's requests in order, and when work was known to be complete.
+ * It comes from a snapshot (workload_snapshot.c) or from rows (workload_load.c).
  *
  * Invariants: a block is allocated and freed at most once, in that order, by steps on its device and of one
  * kind (pooled or not). A SYNC_END has the number of an earlier SYNC_BEGIN of its device, and no other
@@ -96,19 +96,19 @@ bool gp_workload_is_sound(const gp_workload_t *workload);
 /* Parses "recorded", "at-once", "sync=64", "lag=64". Returns false for any other text. */
 bool gp_ready_parse(const char *text, gp_ready_t *ret_ready);
 
-/* To make a workload, add its steps in order; gp_workload_settle then inserts synchronizations, unless `ready` is
- * RECORDED. If there is no memory, add returns false, and settle ENOMEM. */
+/* To make a workload, add its steps in order; gp_workload_settle then inserts synchronizations, unless
+ * `ready` is RECORDED. If there is no memory, add returns false, and settle ENOMEM. */
 bool gp_workload_add(gp_workload_t *workload, const gp_step_t *step);
 int gp_workload_settle(gp_workload_t *workload, const gp_ready_t *ready);
 
-/* Ends the workload with the last request that failed up to that time. Returns false, without a change, if there
- * is none. Call it before gp_workload_settle. */
+/* Ends the workload with the last request that failed up to that time. Returns false, without a change, if
+ * there is none. Call it before gp_workload_settle. */
 bool gp_workload_cut(gp_workload_t *workload, uint64_t time_ns);
 
-/* Repeats the last tenth of the requests that succeeded, as if the program had continued like that. A block that
- * these requests allocate and do not free is in use twice then, unless they also freed an older block of its size:
- * then the copy replaces the block. If the recording ends with a failed request, that now allocates. Call it
- * before gp_workload_settle. Returns 0 or ENOMEM. */
+/* Repeats the last tenth of the requests that succeeded, as if the program had continued like that. A block
+ * that these requests allocate and do not free is in use twice then, unless they also freed an older block of
+ * its size: then the copy replaces the block. If the recording ends with a failed request, that now
+ * allocates. Call it before gp_workload_settle. Returns 0 or ENOMEM. */
 int gp_workload_repeat_end(gp_workload_t *workload);
 
 #endif

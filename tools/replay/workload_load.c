@@ -11,8 +11,9 @@
 
 /*
  * Rows of text: the traces of test/prog/replay and of `gpupool export --to csv`, and the logs of RMM's
- * logging_resource_adaptor (rmm/mr/logging_resource_adaptor.hpp). All memory counts as allocated by cudaMalloc on
- * device 0, because such tables do not show whether one stream's frees are complete for another stream.
+ * logging_resource_adaptor (rmm/mr/logging_resource_adaptor.hpp). All memory counts as allocated by
+ * cudaMalloc on device 0, because such tables do not show whether one stream's frees are complete for another
+ * stream.
  */
 
 #define TRACE_HEADING "op,id,size,stream"

@@ -10,13 +10,14 @@
 #include "tools/request.h"
 
 /*
- * Finds when the recorded pool of gpupool knew that the device's work on freed memory was complete. A recording has
- * no synchronizations, so this is inferred from the events of blocks that became reusable (free_completed).
+ * Finds when the recorded pool of gpupool knew that the device's work on freed memory was complete. A
+ * recording has no synchronizations, so this is inferred from the events of blocks that became reusable
+ * (free_completed).
  */
 
-/* A completion proof: before event `end` the pool knew that the work on all memory freed up to event `begin` was
- * complete; begin < end. is_drained: all of that memory became reusable in one operation, such as an allocation that
- * found nothing else. */
+/* A completion proof: before event `end` the pool knew that the work on all memory freed up to event `begin`
+ * was complete; begin < end. is_drained: all of that memory became reusable in one operation, such as an
+ * allocation that found nothing else. */
 typedef struct fact {
   uint32_t begin;
   uint32_t end;
@@ -59,8 +60,8 @@ static bool facts_add_fact(finder_t *finder, uint32_t begin, uint32_t end, bool 
   return true;
 }
 
-/* Records that before event `end` the pool knew that the work on the blocks completed[0..count) was complete: extends
- * the last proof, or adds one. Returns false if there is no memory. */
+/* Records that before event `end` the pool knew that the work on the blocks completed[0..count) was complete:
+ * extends the last proof, or adds one. Returns false if there is no memory. */
 static bool learn(
     finder_t *finder, const completion_t *completed, size_t count, uint32_t end, bool is_drained)
 {
@@ -86,10 +87,11 @@ static bool learn(
 }
 
 /*
- * Processes an operation. Blocks that became reusable since the last operation did so in the last one if that was a
- * free (whose event comes before theirs), else in this one. An allocation takes the oldest block, or moves
- * GP_DRAIN_SOME blocks, or moves all after it found nothing. A free moves GP_DRAIN_SOME blocks, or all if too much is
- * deferred. So a longer run that no allocation follows contains all blocks whose work was complete.
+ * Processes an operation. Blocks that became reusable since the last operation did so in the last one if that
+ * was a free (whose event comes before theirs), else in this one. An allocation takes the oldest block, or
+ * moves GP_DRAIN_SOME blocks, or moves all after it found nothing. A free moves GP_DRAIN_SOME blocks, or all
+ * if too much is deferred. So a longer run that no allocation follows contains all blocks whose work was
+ * complete.
  */
 static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
 {
@@ -152,9 +154,10 @@ static bool take_event(finder_t *finder, size_t event)
 }
 
 /*
- * Finds the completion proofs of a device. Blocks become reusable in the order of their frees, a few with each
- * operation (pool/reuse/drain.h). So one proof may cover blocks that became reusable in different operations: it does
- * if every operation between them moved as many blocks as it may. Returns 0 or ENOMEM; call fini in any case.
+ * Finds the completion proofs of a device. Blocks become reusable in the order of their frees, a few with
+ * each operation (pool/reuse/drain.h). So one proof may cover blocks that became reusable in different
+ * operations: it does if every operation between them moved as many blocks as it may. Returns 0 or ENOMEM;
+ * call fini in any case.
  */
 static int facts_find(facts_t *facts, const gp_lifetimes_t *lifetimes, int device)
 {
@@ -220,8 +223,8 @@ static bool add(maker_t *maker, gp_step_t step, uint8_t device)
   return gp_workload_add(maker->workload, &step);
 }
 
-/* Returns the stream of a step. Only cudaMallocAsync memory in gpupool's recordings has one; the streams in PyTorch's
- * snapshots are those of its own pools. */
+/* Returns the stream of a step. Only cudaMallocAsync memory in gpupool's recordings has one; the streams in
+ * PyTorch's snapshots are those of its own pools. */
 static uint16_t stream_of(const maker_t *maker, int stream)
 {
   const gp_workload_t *workload = maker->workload;
@@ -294,8 +297,8 @@ static bool add_proof(maker_t *maker, uint8_t device, size_t event)
          add_sync(maker, device, number, GP_STEP_SYNC_END, false, event);
 }
 
-/* Returns true if the pool reported at that event that the device was busy. It is unknown until when, so another pool
- * would have failed or waited, too. */
+/* Returns true if the pool reported at that event that the device was busy. It is unknown until when, so
+ * another pool would have failed or waited, too. */
 static bool was_busy(const maker_t *maker, size_t event)
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(maker->snapshot->root, "oom");
@@ -366,7 +369,8 @@ static int compare_blocks(const void *a, const void *b)
   return (first->block > second->block) - (first->block < second->block);
 }
 
-/* Adds allocations of the memory that was in use when the events begin, in the order in which it was allocated. */
+/* Adds allocations of the memory that was in use when the events begin, in the order in which it was
+ * allocated. */
 static bool add_held(maker_t *maker)
 {
   const gp_lifetimes_t *lifetimes = &maker->lifetimes;
@@ -436,8 +440,8 @@ static void describe(gp_workload_t *workload, const gp_snapshot_t *snapshot)
   }
 }
 
-/* Sets is_partial if requests are missing: the pool has counted all allocations, including those whose events are
- * lost or were never recorded. */
+/* Sets is_partial if requests are missing: the pool has counted all allocations, including those whose events
+ * are lost or were never recorded. */
 static void look_for_missing(gp_workload_t *workload)
 {
   uint64_t allocated = 0, counted = 0;

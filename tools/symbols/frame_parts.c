@@ -11,8 +11,8 @@
  * Names of frames in reports
  */
 
-/* Removes one suffix such as ".isra.0" or ".cold", by which compilers name variants of a function. Returns false if
- * there is none. */
+/* Removes one suffix such as ".isra.0" or ".cold", by which compilers name variants of a function. Returns
+ * false if there is none. */
 static bool drop_variant(char *name)
 {
   static const char *const words[] = {"isra", "constprop", "part", "cold", "localalias", "lto_priv", "llvm"};
@@ -33,8 +33,8 @@ static bool drop_variant(char *name)
   return false;
 }
 
-/* Copies the function's name. Removes suffixes of variants from names of C and C++; in demangled names they are
- * " [clone .isra.0]". Returns buffer. */
+/* Copies the function's name. Removes suffixes of variants from names of C and C++; in demangled names they
+ * are " [clone .isra.0]". Returns buffer. */
 static char *copy_function(const gp_snapshot_frame_t *frame, char *buffer, size_t capacity)
 {
   static const char clone[] = " [clone .";
@@ -140,7 +140,8 @@ const char *gp_frame_group_language(gp_frame_group_t group)
   return groups[group].language;
 }
 
-/* Returns true if text matches the pattern. Most patterns begin with '^', so first compares one character, for speed. */
+/* Returns true if text matches the pattern. Most patterns begin with '^', so first compares one character,
+ * for speed. */
 static bool matches(const char *pattern, const char *text)
 {
   if (!text[0] || (pattern[0] == '^' && pattern[1] != text[0] && pattern[1] != '*'))
@@ -148,8 +149,8 @@ static bool matches(const char *pattern, const char *text)
   return gp_pattern_matches(pattern, text);
 }
 
-/* Splits a name: for ns::Model<int>::load<float>(char const*), the last part is "load", a member of
- * "Model". Truncates parts that are too long, so that they match nothing. */
+/* Splits a name: for ns::Model<int>::load<float>(char const*), the last part is "load", a member of "Model".
+ * Truncates parts that are too long, so that they match nothing. */
 static void split_name(const char *name, char ret_parts[2][128], bool *ret_is_template)
 {
   size_t used = 0;
@@ -182,8 +183,8 @@ static void split_name(const char *name, char ret_parts[2][128], bool *ret_is_te
   }
 }
 
-/* Returns true if name contains word where a word begins: at the start, after a character that is not a letter, or with
- * a capital letter. */
+/* Returns true if name contains word where a word begins: at the start, after a character that is not a
+ * letter, or with a capital letter. */
 static bool has_word(const char *name, const char *word)
 {
   size_t length = strlen(word);
@@ -229,7 +230,8 @@ static bool ends_with(const char *text, const char *end)
   return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* Returns true for a line of Python, in a file or typed interactively: "<stdin>", "<ipython-input-3-c0ffee>". */
+/* Returns true for a line of Python, in a file or typed interactively: "<stdin>",
+ * "<ipython-input-3-c0ffee>". */
 static bool is_python(const gp_snapshot_frame_t *frame)
 {
   return ends_with(frame->file, ".py") || frame->file[0] == '<';

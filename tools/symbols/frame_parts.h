@@ -1,6 +1,6 @@
 /*
- * The role of a frame in an allocation: the user's code, a library's, or an allocator that works for its caller.
- * never_owners.def lists frames that are not the user's.
+ * The role of a frame in an allocation: the user's code, a library's, or an allocator that works for its
+ * caller. never_owners.def lists frames that are not the user's.
  */
 #ifndef GP_TOOLS_SYMBOLS_FRAME_PARTS_H
 #define GP_TOOLS_SYMBOLS_FRAME_PARTS_H
@@ -30,8 +30,8 @@ typedef enum gp_frame_form {
   GP_FRAME_GENERIC,  /* a constructor, or a function named after allocating */
 } gp_frame_form_t;
 
-/* Returns the role of a frame. skip has patterns of more functions, files and modules that are never owners; it
- * may be NULL. Thread-safe. */
+/* Returns the role of a frame. skip has patterns of more functions, files and modules that are never owners;
+ * it may be NULL. Thread-safe. */
 gp_snapshot_frame_kind_t gp_frame_kind_of(
     const gp_snapshot_t *snapshot, int frame, const gp_patterns_t *skip);
 
@@ -47,14 +47,14 @@ const char *gp_frame_group_words(gp_frame_group_t group);
 /* Returns the language of an interpreter's group, "Python" (static), or NULL for other groups. */
 const char *gp_frame_group_language(gp_frame_group_t group);
 
-/* Writes the operator that a dispatcher of PyTorch calls: "aten::conv2d" for at::_ops::conv2d::call(...). Returns
- * false if the function is not a dispatcher. */
+/* Writes the operator that a dispatcher of PyTorch calls: "aten::conv2d" for at::_ops::conv2d::call(...).
+ * Returns false if the function is not a dispatcher. */
 bool gp_frame_operator(const char *function, char *buffer, size_t capacity);
 
 /*
  * Writes a frame as reports show it: "function file:line" (the file without folders), "function",
- * "module+0xoffset" if there is no name, or "0xaddress". Truncates to capacity (at least 1) and replaces control
- * characters, which could steer a terminal. frame is an index into snapshot->frames. Returns buffer.
+ * "module+0xoffset" if there is no name, or "0xaddress". Truncates to capacity (at least 1) and replaces
+ * control characters, which could steer a terminal. frame is an index into snapshot->frames. Returns buffer.
  */
 char *gp_frame_describe(const gp_snapshot_t *snapshot, int frame, char *buffer, size_t capacity);
 

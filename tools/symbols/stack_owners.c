@@ -61,8 +61,8 @@ static int find_outer(const view_t *view, int begin, gp_frame_part_t part)
   return found;
 }
 
-/* Returns true if a caller may be the owner instead of the template at `place`. A template may do real work, so the
- * caller must not be where the program or a thread begins. */
+/* Returns true if a caller may be the owner instead of the template at `place`. A template may do real work,
+ * so the caller must not be where the program or a thread begins. */
 static bool has_plain_caller(const view_t *view, int place)
 {
   int outermost = find_outer(view, place + 1, GP_FRAME_OWNER);
@@ -88,7 +88,8 @@ static int see_through(const view_t *view, int place)
   }
 }
 
-/* Returns the owner of a stack without frames that may be owners: the outermost that does more than start a process. */
+/* Returns the owner of a stack without frames that may be owners: the outermost that does more than start a
+ * process. */
 static int find_least_bad(const view_t *view, int begin)
 {
   int found = view->count - 1;
@@ -114,8 +115,8 @@ static gp_snapshot_owner_t find_owner(const view_t *view)
   gp_snapshot_owner_t owner = {.place = -1, .through = -1, .operation = -1};
   int begin = 0;
 
-  /* Frames that CUDA's functions call are not the program's. Their modules would show this, but an imported snapshot
-   * has only names. */
+  /* Frames that CUDA's functions call are not the program's. Their modules would show this, but an imported
+   * snapshot has only names. */
   for (int k = 0; k < view->count && k < DEEPEST_ENTRY; k++) {
     if (kind_at(view, k).part == GP_FRAME_ENTRY)
       begin = k;
@@ -141,8 +142,9 @@ static gp_snapshot_owner_t find_owner(const view_t *view)
   return owner;
 }
 
-/* Finds what the owner called to allocate: the outermost function of the user or of a library, and the framework's
- * operator. The operator is the outermost dispatched one, else the framework's innermost Python function. */
+/* Finds what the owner called to allocate: the outermost function of the user or of a library, and the
+ * framework's operator. The operator is the outermost dispatched one, else the framework's innermost Python
+ * function. */
 static void find_called(const view_t *view, gp_snapshot_owner_t *owner)
 {
   char name[GP_OWNER_NAME_BYTES];
@@ -174,8 +176,8 @@ static int compare_names(const void *a, const void *b)
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A template that is not the owner in one stack (`passed`) only allocates for its callers, so in other stacks even main
- * is the owner instead. Marks all frames of these functions as generic. Returns 0 or ENOMEM. */
+/* A template that is not the owner in one stack (`passed`) only allocates for its callers, so in other stacks
+ * even main is the owner instead. Marks all frames of these functions as generic. Returns 0 or ENOMEM. */
 static int spread_passed(
     const gp_snapshot_t *snapshot, const bool *passed, gp_snapshot_frame_kind_t *kinds, bool *ret_any)
 {
@@ -302,8 +304,8 @@ static bool is_code_option(const char *word)
   return strcmp(word, "-c") == 0 || strcmp(word, "-e") == 0;
 }
 
-/* Writes the program and its first argument that is not an option, "python3 train.py", or "python3 -c" if the code was
- * an argument. */
+/* Writes the program and its first argument that is not an option, "python3 train.py", or "python3 -c" if the
+ * code was an argument. */
 static void name_program(const gp_snapshot_t *snapshot, const char *language, gp_owner_text_t *text)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");

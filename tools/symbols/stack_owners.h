@@ -24,8 +24,8 @@ typedef struct gp_owner_options {
  */
 int gp_stack_owners_find(gp_snapshot_t *snapshot, const gp_owner_options_t *options);
 
-/* Returns the frame that owns the stack's memory, an index into snapshot->frames, or -1 if stack is -1 or empty.
- * If gp_stack_owners_find was not called, decides by this stack alone. Thread-safe. */
+/* Returns the frame that owns the stack's memory, an index into snapshot->frames, or -1 if stack is -1 or
+ * empty. If gp_stack_owners_find was not called, decides by this stack alone. Thread-safe. */
 int gp_stack_owner(const gp_snapshot_t *snapshot, int stack);
 
 /* Like gp_stack_owner, but returns an index into snapshot->stacks.frame_indexes, or SIZE_MAX. */

@@ -12,8 +12,8 @@
 #include "tools/tool.h"
 
 /*
- * Cache of names that were found before. The snapshots of many ranks have the same modules, and reading the debug
- * information of one takes longer than everything else in a small snapshot.
+ * Cache of names that were found before. The snapshots of many ranks have the same modules, and reading the
+ * debug information of one takes longer than everything else in a small snapshot.
  */
 
 typedef struct answer {
@@ -129,9 +129,9 @@ static bool symbols_cache_find(const gp_snapshot_module_t *module, gp_symbol_que
   return false;
 }
 
-/* Adds copies of the answers to the cache, which lives until the process ends. Skips answers of a module without a
- * build-id, and those for which there is no memory. All calls must use one sysroot and debug folder. One thread at a
- * time. */
+/* Adds copies of the answers to the cache, which lives until the process ends. Skips answers of a module
+ * without a build-id, and those for which there is no memory. All calls must use one sysroot and debug
+ * folder. One thread at a time. */
 static void symbols_cache_keep(
     const gp_snapshot_module_t *module, const gp_symbol_query_t *queries, size_t count)
 {
@@ -164,7 +164,8 @@ static const missing_t *find_missing(const answer_t *key)
   return NULL;
 }
 
-/* Adds a module to the cache of which no file has the names, with the reason. Skips modules without a build-id. */
+/* Adds a module to the cache of which no file has the names, with the reason. Skips modules without a
+ * build-id. */
 static void symbols_cache_keep_missing(const gp_snapshot_module_t *module, const char *why)
 {
   answer_t key;
@@ -176,8 +177,8 @@ static void symbols_cache_keep_missing(const gp_snapshot_module_t *module, const
     free(copy);
 }
 
-/* Returns true if symbols_cache_keep_missing was called for the module. Then sets ret_why and the module's is_rebuilt
- * to the cached ones. */
+/* Returns true if symbols_cache_keep_missing was called for the module. Then sets ret_why and the module's
+ * is_rebuilt to the cached ones. */
 static bool symbols_cache_is_missing(gp_snapshot_module_t *module, char *ret_why, size_t capacity)
 {
   answer_t key;
@@ -219,8 +220,8 @@ static bool wants_name(const gp_snapshot_frame_t *frame)
   return frame->module >= 0 && !frame->function[0];
 }
 
-/* Makes a query for each frame without a name, sorted by module: queries [first[m], first[m + 1]) belong to module m.
- * first has module_count + 1 zeroed elements. Returns NULL if there is no memory. */
+/* Makes a query for each frame without a name, sorted by module: queries [first[m], first[m + 1]) belong to
+ * module m. first has module_count + 1 zeroed elements. Returns NULL if there is no memory. */
 static gp_symbol_query_t *gather(const gp_snapshot_t *snapshot, size_t *first)
 {
   size_t total = 0;
@@ -312,8 +313,8 @@ static size_t lay_out(
   return count;
 }
 
-/* Makes the stacks' lists of frames, with every frame replaced. Returns NULL, and NULL in *ret_first, if there is no
- * memory. */
+/* Makes the stacks' lists of frames, with every frame replaced. Returns NULL, and NULL in *ret_first, if
+ * there is no memory. */
 static int *expand_stacks(const gp_snapshot_stacks_t *stacks, const place_t *places, size_t **ret_first)
 {
   size_t total = 0, used = 0;
@@ -369,8 +370,8 @@ static void apply(gp_snapshot_t *snapshot, gp_symbol_query_t *queries, size_t qu
   free(places);
 }
 
-/* Answers a module's queries, and opens its file only if the cache lacks an answer. Returns false if no file has the
- * names. */
+/* Answers a module's queries, and opens its file only if the cache lacks an answer. Returns false if no file
+ * has the names. */
 static bool find_names(gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
     size_t capacity)
@@ -433,8 +434,8 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
 
 #define NAMED_MODULES 3
 
-/* Returns true if names of the module's frames would help the reader. Names in the C and C++ libraries do not, because
- * these libraries need no GPU memory of their own. */
+/* Returns true if names of the module's frames would help the reader. Names in the C and C++ libraries do
+ * not, because these libraries need no GPU memory of their own. */
 static bool matters(const gp_snapshot_t *snapshot, size_t module)
 {
   for (size_t i = 0; i < snapshot->frame_count; i++) {

@@ -7,16 +7,17 @@
 
 #include "tools/symbols/symbols_module.h"
 
-/* Writes which modules were rebuilt since the program ran, so that their frames have no names: "app and libx.so
- * were rebuilt after ...". Truncates to capacity. Returns false, with buffer "", if there are none. */
+/* Writes which modules were rebuilt since the program ran, so that their frames have no names: "app and
+ * libx.so were rebuilt after ...". Truncates to capacity. Returns false, with buffer "", if there are
+ * none. */
 bool gp_symbols_describe_rebuilt(const gp_snapshot_t *snapshot, char *buffer, size_t capacity);
 
 /*
  * Fills function, file and line of frames that have no function yet; unknown ones stay "" and 0. A frame with
  * inlined functions becomes several, innermost first (is_inline is true for all but the last), so indexes of
- * frames change, but not those of stacks. Uses a module's own file only if its build-id is that in the snapshot
- * or, without build-ids, if the file is older than the process. Never uses a network. options may be NULL.
- * One thread at a time, because of libdw and because it unsets DEBUGINFOD_URLS.
+ * frames change, but not those of stacks. Uses a module's own file only if its build-id is that in the
+ * snapshot or, without build-ids, if the file is older than the process. Never uses a network. options may be
+ * NULL. One thread at a time, because of libdw and because it unsets DEBUGINFOD_URLS.
  */
 void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *options);
 

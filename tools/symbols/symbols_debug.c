@@ -36,8 +36,8 @@ static bool has_crc(int fd, uint32_t expected)
   return got == 0 && crc == expected;
 }
 
-/* Opens a file if it has that build-id or, with build_id "", that checksum. Returns a descriptor or -1. length is what
- * snprintf returned when it wrote the path. */
+/* Opens a file if it has that build-id or, with build_id "", that checksum. Returns a descriptor or -1.
+ * length is what snprintf returned when it wrote the path. */
 static int try_file(const char *path, int length, const char *build_id, uint32_t crc)
 {
   char found[GP_BUILD_ID_TEXT_BYTES];
@@ -74,8 +74,8 @@ static int find_by_build_id(const gp_symbols_options_t *options, const char *bui
   return fd;
 }
 
-/* Looks for link (a name without folders) in the file's folder, in .debug below that, and in each debug folder: first
- * below the path of the file's folder, then directly. */
+/* Looks for link (a name without folders) in the file's folder, in .debug below that, and in each debug
+ * folder: first below the path of the file's folder, then directly. */
 static int find_by_link(const gp_symbols_options_t *options, const char *file_name, const char *link,
     const char *build_id, uint32_t crc, char *path)
 {

@@ -15,17 +15,17 @@ int gp_symbols_find_elf(
 
 /*
  * The find_debuginfo callback of libdwfl. Searches by build-id, then by the name in .gnu_debuglink, in the
- * module's folder and the debug folders. A file must have the module's build-id or, if the module has none, the
- * link's checksum. The module's user data is a gp_symbols_options_t, or NULL for the default.
+ * module's folder and the debug folders. A file must have the module's build-id or, if the module has none,
+ * the link's checksum. The module's user data is a gp_symbols_options_t, or NULL for the default.
  */
 int gp_symbols_find_debuginfo(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
     const char *file_name, const char *debuglink_file, GElf_Word debuglink_crc, char **debuginfo_file_name);
 
 /*
- * Finds the file into which dwz(1) moved what several files share. Returns false if dwarf refers to one that is
- * missing; the caller must not use dwarf then, because libdw would search by itself. Else the caller calls
- * dwarf_end for *ret_alternate, and closes *ret_fd after dwfl_end. They are NULL and -1 if dwarf needs no such
- * file.
+ * Finds the file into which dwz(1) moved what several files share. Returns false if dwarf refers to one that
+ * is missing; the caller must not use dwarf then, because libdw would search by itself. Else the caller calls
+ * dwarf_end for *ret_alternate, and closes *ret_fd after dwfl_end. They are NULL and -1 if dwarf needs no
+ * such file.
  */
 bool gp_symbols_find_alternate(
     Dwarf *dwarf, const gp_symbols_options_t *options, Dwarf **ret_alternate, int *ret_fd);

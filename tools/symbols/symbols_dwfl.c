@@ -16,7 +16,8 @@
 #include "tools/symbols/symbols_open.h"
 
 /*
- * Finds the file with a module's names: the module's own file if it is the same build, else a debug file of that build.
+ * Finds the file with a module's names: the module's own file if it is the same build, else a debug file of
+ * that build.
  */
 
 /* One search. Keeps the reason why the first existing file was unsuitable. */
@@ -114,8 +115,8 @@ static bool climbs_out(const char *path)
 
 /*
  * Opens the file read-only and writes its path to ret_path. Returns a descriptor, or -1 with the reason in
- * ret_why. *ret_is_rebuilt is true if a file exists, but of another build. Reads only regular ELF files beyond their
- * header.
+ * ret_why. *ret_is_rebuilt is true if a file exists, but of another build. Reads only regular ELF files
+ * beyond their header.
  */
 static int symbols_open_file(const gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, char *ret_path, size_t path_capacity, char *ret_why, size_t capacity,
@@ -187,7 +188,8 @@ typedef struct module {
   int alternate_fd;
 } module_t;
 
-/* Demangles C++ names. The tool is not linked to a C++ runtime, so names stay mangled if none is installed. */
+/* Demangles C++ names. The tool is not linked to a C++ runtime, so names stay mangled if none is
+ * installed. */
 static char *demangle(const char *name)
 {
   typedef char *(*demangle_fn)(const char *name, char *buffer, size_t *length, int *status);
@@ -222,7 +224,8 @@ static char *name_of_symbol(const module_t *module, Dwarf_Addr address)
   GElf_Sym symbol;
   GElf_Off offset;
   const char *name = dwfl_module_addrinfo(module->dwfl, address, &offset, &symbol, NULL, NULL, NULL);
-  /* The address must be inside the symbol: in a stripped file the nearest preceding symbol may be any function. */
+  /* The address must be inside the symbol: in a stripped file the nearest preceding symbol may be any
+   * function. */
   if (!name || !name[0] || (symbol.st_size > 0 && offset >= symbol.st_size))
     return NULL;
   return demangle(name);
@@ -239,8 +242,8 @@ static char *source_path(const char *folder, const char *file)
   return asprintf(&path, "%s/%s", folder, file) < 0 ? NULL : path;
 }
 
-/* Finds compilation units by address. Not every compiler writes a table of their addresses (.debug_aranges), so this
- * makes one. */
+/* Finds compilation units by address. Not every compiler writes a table of their addresses (.debug_aranges),
+ * so this makes one. */
 
 static int compare_ranges(const void *a, const void *b)
 {
@@ -285,8 +288,8 @@ static bool find_unit(const module_t *module, Dwarf_Addr pc, size_t *ret_unit)
   return true;
 }
 
-/* Finds functions at addresses. One walk over a unit serves all its addresses, and skips parts of the unit that contain
- * none. */
+/* Finds functions at addresses. One walk over a unit serves all its addresses, and skips parts of the unit
+ * that contain none. */
 
 static size_t first_not_below(const location_t *locations, size_t count, Dwarf_Addr pc)
 {
@@ -354,7 +357,8 @@ static void set_call_site(Dwarf_Die *unit, Dwarf_Die *inlined, gp_symbol_t *symb
     symbol->line = (int)number;
 }
 
-/* Sets the symbol's file and line. Does not use dwfl_module_getsrc, which finds units by .debug_aranges only. */
+/* Sets the symbol's file and line. Does not use dwfl_module_getsrc, which finds units by .debug_aranges
+ * only. */
 static void set_line(Dwarf_Die *unit, Dwarf_Addr pc, gp_symbol_t *symbol)
 {
   Dwarf_Attribute memory;
@@ -366,8 +370,8 @@ static void set_line(Dwarf_Die *unit, Dwarf_Addr pc, gp_symbol_t *symbol)
     symbol->line = number;
 }
 
-/* Answers a query from the symbol table. Also uses the line table, because an assembler's units have no functions. unit
- * may be NULL. */
+/* Answers a query from the symbol table. Also uses the line table, because an assembler's units have no
+ * functions. unit may be NULL. */
 static void answer_by_symbol(const module_t *module, Dwarf_Die *unit, gp_symbol_query_t *query)
 {
   char *function = name_of_symbol(module, query->address);

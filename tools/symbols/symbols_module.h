@@ -19,12 +19,12 @@ typedef struct gp_symbols_options {
   void *arg;
 } gp_symbols_options_t;
 
-/* Returns false if the tool cannot look names up; gp_symbols_resolve then changes nothing. Call this before any
- * other function of symbols. */
+/* Returns false if the tool cannot look names up; gp_symbols_resolve then changes nothing. Call this before
+ * any other function of symbols. */
 bool gp_symbols_are_available(void);
 
-/* Returns what is missing if gp_symbols_are_available() is false, and the packages that have it. For messages;
- * static. */
+/* Returns what is missing if gp_symbols_are_available() is false, and the packages that have it. For
+ * messages; static. */
 const char *gp_symbols_need(void);
 
 /* A function at an address. Unknown texts are NULL; the caller frees texts with free(). */
@@ -44,8 +44,8 @@ typedef struct gp_symbol_query {
 
 /*
  * Answers the queries, which must be sorted by address. start_time_us is when the process began, since 1970.
- * Returns false, with the reason in ret_why, if there is no suitable file. *ret_is_rebuilt is true if only files
- * of another build exist.
+ * Returns false, with the reason in ret_why, if there is no suitable file. *ret_is_rebuilt is true if only
+ * files of another build exist.
  */
 bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,

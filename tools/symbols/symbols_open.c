@@ -17,7 +17,8 @@
 #include "tools/symbols/symbols_module.h"
 
 /*
- * The functions of libdw, under their own names. They may be called once gp_symbols_are_available has returned true.
+ * The functions of libdw, under their own names. They may be called once gp_symbols_are_available has
+ * returned true.
  */
 
 #define FUNCTION GP_OPTIONAL_DEFINE
@@ -45,7 +46,8 @@ const char *gp_symbols_need(void)
   return "libdw.so.1, which is not installed (the package libdw1, or elfutils-libs)";
 }
 
-/* Returns true for files of kernel file systems such as /proc. Reading one may consume data, or make a driver act. */
+/* Returns true for files of kernel file systems such as /proc. Reading one may consume data, or make a driver
+ * act. */
 static bool is_of_the_kernel(int fd)
 {
   static const long kinds[] = {
@@ -76,8 +78,8 @@ int gp_symbols_open(const char *path, const char **ret_why)
   char again[64];
 
   *ret_why = NULL;
-  /* O_PATH (open(2)) refers to the file without opening it, so it has no effect on drivers, pipes or terminals. After
-   * that, the file cannot be exchanged for another. */
+  /* O_PATH (open(2)) refers to the file without opening it, so it has no effect on drivers, pipes or
+   * terminals. After that, the file cannot be exchanged for another. */
   int place = open(path, O_PATH | O_CLOEXEC);
   if (place < 0) {
     if (errno != ENOENT && errno != ENOTDIR)

@@ -12,15 +12,15 @@
 #define GP_BUILD_ID_TEXT_BYTES 129 /* hexadecimal, with NUL */
 
 /*
- * Opens path for reading if it is a regular file, links followed, that begins like an ELF program or
- * library. Inspects everything else without opening it. Returns a descriptor, or -1 with the reason in
- * *ret_why, in words that follow the path in a message, or NULL if there is no such file. *ret_why is static, or
- * from strerror().
+ * Opens path for reading if it is a regular file, links followed, that begins like an ELF program or library.
+ * Inspects everything else without opening it. Returns a descriptor, or -1 with the reason in *ret_why, in
+ * words that follow the path in a message, or NULL if there is no such file. *ret_why is static, or from
+ * strerror().
  */
 int gp_symbols_open(const char *path, const char **ret_why);
 
-/* Writes an open file's build-id in lower-case hexadecimal, "" if it has none. Returns false if it is not an ELF
- * file. */
+/* Writes an open file's build-id in lower-case hexadecimal, "" if it has none. Returns false if it is not an
+ * ELF file. */
 bool gp_symbols_read_build_id(int fd, char *buffer);
 
 /* Formats a build-id in memory. bits may be NULL if length is 0. */

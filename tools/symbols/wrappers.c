@@ -70,8 +70,9 @@ static void add_weight(const build_t *build, int64_t stack, uint64_t bytes)
     build->weights[stack] += (double)bytes;
 }
 
-/* Weighs stacks by their bytes in use at the end; with is_total also by all bytes that they ever requested. If there are
- * no bytes, all stacks weigh the same. Returns false if is_total is false and nothing is in use. */
+/* Weighs stacks by their bytes in use at the end; with is_total also by all bytes that they ever requested.
+ * If there are no bytes, all stacks weigh the same. Returns false if is_total is false and nothing is in
+ * use. */
 static bool weigh(const build_t *build, bool is_total)
 {
   const gp_snapshot_t *snapshot = build->snapshot;
@@ -118,8 +119,8 @@ static int next_function(const build_t *build, size_t stack, int place)
   return NONE;
 }
 
-/* Returns true if the frame is the outermost function of the user, where the program or a thread begins, and has a name.
- * Such a function is a less helpful owner than the function that it called. */
+/* Returns true if the frame is the outermost function of the user, where the program or a thread begins, and
+ * has a name. Such a function is a less helpful owner than the function that it called. */
 static bool is_beginning(const build_t *build, size_t stack, int place)
 {
   return build->snapshot->frames[frame_at(build, stack, place)].function[0] &&
@@ -147,8 +148,8 @@ static int name_of(const build_t *build, size_t stack, int place)
   return build->at_lines && build->kinds[frame].is_root ? frame : build->names[frame];
 }
 
-/* Returns true if callers of the owner may become owners. Owners that are not the user's, and scripts without frames,
- * have no callers. */
+/* Returns true if callers of the owner may become owners. Owners that are not the user's, and scripts without
+ * frames, have no callers. */
 static bool is_users(const build_t *build, size_t stack)
 {
   const gp_snapshot_owner_t *owner = &build->owners[stack];
@@ -175,7 +176,8 @@ static int find_largest(build_t *build, double *ret_sum)
   return largest;
 }
 
-/* Returns the number of different callers at build->places, and the bytes of the largest CALLERS in *ret_most. */
+/* Returns the number of different callers at build->places, and the bytes of the largest CALLERS in
+ * *ret_most. */
 static size_t tally(build_t *build, double *ret_most)
 {
   double most[CALLERS] = {0};
@@ -203,8 +205,8 @@ static size_t tally(build_t *build, double *ret_most)
   return count;
 }
 
-/* Goes outwards from the stacks of one owner until there are several callers. Returns true if these are the owners
- * now. */
+/* Goes outwards from the stacks of one owner until there are several callers. Returns true if these are the
+ * owners now. */
 static bool give_way(build_t *build, int name, double bytes)
 {
   size_t stacks = build->snapshot->stacks.count, callers = 1;
@@ -235,8 +237,8 @@ static bool give_way(build_t *build, int name, double bytes)
   return true;
 }
 
-/* Replaces wrappers by their callers. A wrapper may own nearly all memory in use but a small part of all requested
- * memory, or the opposite; is_total chooses. */
+/* Replaces wrappers by their callers. A wrapper may own nearly all memory in use but a small part of all
+ * requested memory, or the opposite; is_total chooses. */
 static void pass_wrappers(build_t *build, bool is_total)
 {
   bool any = weigh(build, is_total);

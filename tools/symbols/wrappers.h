@@ -9,8 +9,8 @@
 
 /*
  * If one function owns nearly everything, makes its callers the owners of its stacks. It must have several
- * callers, a few of which account for most of its memory. frame_kinds and owners are those of snapshot. Returns
- * 0, or ENOMEM, after which part of owners may have changed.
+ * callers, a few of which account for most of its memory. frame_kinds and owners are those of snapshot.
+ * Returns 0, or ENOMEM, after which part of owners may have changed.
  */
 int gp_wrappers_see_through(
     const gp_snapshot_t *snapshot, const gp_snapshot_frame_kind_t *frame_kinds, gp_snapshot_owner_t *owners);

@@ -12,9 +12,9 @@
 #include "tools/replay/trial.h"
 #include "tools/tune/tune.h"
 
-/* Makes a workload from the snapshot. If oom is not NULL, cuts it at the request that failed there, and continues
- * with a repetition of the last requests. Fills a zeroed workload, for which the caller calls gp_workload_fini,
- * whatever this returns. */
+/* Makes a workload from the snapshot. If oom is not NULL, cuts it at the request that failed there, and
+ * continues with a repetition of the last requests. Fills a zeroed workload, for which the caller calls
+ * gp_workload_fini, whatever this returns. */
 static int make_workload(gp_workload_t *workload, const gp_snapshot_t *snapshot, int device,
     gp_ready_kind_t kind, const gp_oom_event_t *oom)
 {
@@ -102,8 +102,8 @@ static int try_limit(
   return error;
 }
 
-/* Finds whether another pool type, or the advised limit, would serve the request for which memory ran out and the
- * requests that may follow on that device. */
+/* Finds whether another pool type, or the advised limit, would serve the request for which memory ran out and
+ * the requests that may follow on that device. */
 static int try_going_on(gp_tried_types_t *tried, const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;

@@ -75,8 +75,8 @@ static int by_size(const void *a, const void *b)
   return (first < second) - (first > second);
 }
 
-/* Writes the sizes of the blocks as a value of GPUPOOL_PREWARM, largest first, since the pool skips blocks that do
- * not fit. */
+/* Writes the sizes of the blocks as a value of GPUPOOL_PREWARM, largest first, since the pool skips blocks
+ * that do not fit. */
 static void print_sizes(gp_block_view_t *views, size_t count, char *text, size_t capacity)
 {
   size_t used = 0;
@@ -104,8 +104,9 @@ static void print_sizes(gp_block_view_t *views, size_t count, char *text, size_t
   text[used] = '\0';
 }
 
-/* Writes the value of GPUPOOL_PREWARM. The option applies to every device, so the value comes from the device with
- * most memory. Divided segments serve any size, so the spare block is as large as the largest request. */
+/* Writes the value of GPUPOOL_PREWARM. The option applies to every device, so the value comes from the device
+ * with most memory. Divided segments serve any size, so the spare block is as large as the largest
+ * request. */
 static void print_prewarm(gp_tuning_t *tuning, const gp_final_blocks_t *blocks)
 {
   uint64_t most = 0, largest = 0;

@@ -20,8 +20,8 @@ typedef struct gp_score {
   uint64_t refused; /* requests that fail for lack of memory */
 } gp_score_t;
 
-/* The scores, in this order: the recorded settings with the given ones; each pool type, without prewarmed memory
- * unless that was given; the best type with `prewarm`, unless that is "". */
+/* The scores, in this order: the recorded settings with the given ones; each pool type, without prewarmed
+ * memory unless that was given; the best type with `prewarm`, unless that is "". */
 typedef struct gp_tuning {
   const gp_workload_t *workload; /* borrowed */
   uint64_t capacity;             /* as for gp_simulate */
@@ -33,10 +33,10 @@ typedef struct gp_tuning {
   char prewarm[GP_OPTION_TEXT_BYTES]; /* advised value of GPUPOOL_PREWARM; "": none */
 } gp_tuning_t;
 
-/* Fills the results. The best type refuses fewest requests; among equals, types that take no more driver time than
- * the recorded settings win, then the one that reserves least. A type in `given` must be one that pools, or "all".
- * With adds_prewarm also looks for a value of GPUPOOL_PREWARM. Returns 0, ENOMEM, or ENODATA if no request would go
- * to a pool. */
+/* Fills the results. The best type refuses fewest requests; among equals, types that take no more driver time
+ * than the recorded settings win, then the one that reserves least. A type in `given` must be one that pools,
+ * or "all". With adds_prewarm also looks for a value of GPUPOOL_PREWARM. Returns 0, ENOMEM, or ENODATA if no
+ * request would go to a pool. */
 int gp_tune(gp_tuning_t *tuning, const gp_settings_t *given, bool adds_prewarm);
 
 /* Calls gp_findings_init, after trying other pool types if the result may matter (summary_trials.c). */
