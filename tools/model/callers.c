@@ -56,7 +56,7 @@ static int add_stack(
   gp_owner_text_t text;
   char name[NAME_BYTES];
 
-  if (!gp_stack_owner_text(snapshot, stack, &text)) /* an empty stack is listed, because the sum has its memory */
+  if (!gp_stack_owner_text(snapshot, stack, &text)) /* the sum includes empty stacks */
     return add(at, GP_SITE_EMPTY, amount, &at) ? 0 : ENOMEM;
   if (!add(at, gp_owner_describe(&text, name, sizeof(name)), amount, &at))
     return ENOMEM;

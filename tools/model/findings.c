@@ -17,7 +17,7 @@
 #include "tools/output.h"
 #include "tools/symbols/symbols.h"
 
-#define UNKNOWN_SHARE 0.9 /* if more of the memory in use has no stack, the other owners are not representative */
+#define UNKNOWN_SHARE 0.9 /* of memory in use; if more has no stack, the known owners mean little */
 #define UNEVEN_TIMES  2
 #define UNEVEN_BYTES  (256 * GP_MIB)
 

@@ -18,7 +18,7 @@
 #define CACHED_BYTES    (256 * GP_MIB)
 #define WAITS_SHARE     0.01
 #define FORWARDED_SHARE 0.5
-#define BUDGET_SHARE    0.01 /* blocks returned to the driver per allocation; from this share on it costs time */
+#define BUDGET_SHARE    0.01 /* blocks returned to the driver, per allocation; more of them cost time */
 #define NS_PER_SECOND   UINT64_C(1000000000)
 
 /* Formats bytes as the value of a setting, rounded up to whole MiB. */

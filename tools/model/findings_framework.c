@@ -11,7 +11,7 @@
 #define PIECE                                                                                                \
   (2 * GP_MIB)           /* PyTorch's kSmallBuffer; its larger pieces, of 20 MiB and more, are multiples     \
                           */
-#define PIECE_SHARE 0.95 /* of all allocations; if more are pieces they are a cache's: some tensors are small */
+#define PIECE_SHARE 0.95 /* of all allocations: a cache makes more pieces, since some tensors are small */
 #define CACHE_SHARE 0.5
 #define CACHE_BYTES (64 * GP_MIB)
 

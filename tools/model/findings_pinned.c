@@ -15,8 +15,8 @@
 #define NOTE_SHARE    0.01 /* of the time between the first and the last event */
 #define WARNING_SHARE 0.1
 #define PAGE          UINT64_C(4096)
-#define ROUNDED       1.25          /* reports rounding if pages exceed this multiple of the requested bytes, ... */
-#define ROUNDED_BYTES GP_MIB        /* ... and so many bytes */
+#define ROUNDED       1.25   /* reports rounding if pages have so many times the requested bytes, ... */
+#define ROUNDED_BYTES GP_MIB /* ... and so many bytes more */
 #define HELD_BYTES    (64 * GP_MIB) /* reports memory that was not freed if it has so many bytes, ... */
 #define HELD_BLOCKS   32            /* ... or so many blocks */
 

@@ -40,7 +40,7 @@ typedef struct returned {
   uint64_t needed;    /* requested from the driver directly after the release; 0: nothing */
   uint64_t again;     /* allocated from the driver until the next release, or the end */
   uint64_t calls;     /* number of these allocations */
-  uint64_t lasted_ns; /* from the first event to the last; for a retry, to the last allocation directly after it */
+  uint64_t lasted_ns; /* from the first event to the last; for a retry, to the allocation after it */
   bool is_in_vain;    /* memory ran out in spite of the release */
 } returned_t;
 

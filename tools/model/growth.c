@@ -15,7 +15,7 @@
 #define LEAST_RISES 5 /* the floor must rise at so many of the seven steps from window to window */
 #define LEAST_BYTES (64 * UINT64_C(1024))
 #define HELD_SHARE  2 /* at least 1 / HELD_SHARE of the bytes is still in use at the end of the snapshot */
-#define WHOLE_SHARE 2 /* at least 1 / WHOLE_SHARE of a whole line's bytes was added after its first window */
+#define WHOLE_SHARE 2 /* at least 1 / WHOLE_SHARE of a line's bytes was added after its first window */
 #define NO_GROUP    UINT32_MAX
 #define WHOLE       63 /* the class for all sizes of a line; no size has it */
 #define CLASS_BITS  6  /* bits of a key for the size class, which is a power of two */

@@ -16,11 +16,11 @@
  * are as requested. */
 typedef struct gp_grower {
   int device;
-  int stack;            /* one of the line's stacks; -1: none was recorded */
-  bool accumulates;     /* it still has early blocks; else later blocks, usually larger, replaced them */
-  bool is_of_size;      /* it is a size class, not a line: no stack, or no frames of the script */
-  gp_holding_t holding; /* at the end */
-  uint64_t bytes;       /* in use at the end */
+  int stack;             /* one of the line's stacks; -1: none was recorded */
+  bool accumulates;      /* it still has early blocks; else later blocks, usually larger, replaced them */
+  bool is_of_size;       /* it is a size class, not a line: no stack, or no frames of the script */
+  gp_holding_t holding;  /* at the end */
+  uint64_t bytes;        /* in use at the end */
   uint64_t bytes_before; /* in use before its first recorded allocation */
   uint64_t since_ns;     /* time of that allocation */
   uint64_t until_ns;     /* the end */

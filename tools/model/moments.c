@@ -109,7 +109,7 @@ static int find_oom(gp_moments_t *moments, const gp_oom_events_t *ooms, const gp
         "%s: its events have no times: what was allocated on device %d when memory ran out on device %d is unknown",
         file, filter->device, event->device);
   gp_moments_oom(moments, lifetimes, event, index + 1);
-  moments->is_of_one = filter->device == GP_REQUEST_ALL_DEVICES; /* else the report is about the filter's device */
+  moments->is_of_one = filter->device == GP_REQUEST_ALL_DEVICES; /* else it is about the filter's device */
   return 0;
 }
 

@@ -58,7 +58,7 @@ typedef struct gp_sites {
   bool lacks_lines;  /* by line: some owners have none */
   gp_moments_t peak; /* the moments of GP_SITE_PEAK */
   gp_site_by_t
-      by; /* as passed to init; but GP_SITE_BY_SIZE if functions, lines or modules need stacks and none exist */
+      by; /* as passed to init; GP_SITE_BY_SIZE if no stacks were recorded, except by component and phase */
 } gp_sites_t;
 
 #define GP_SITE_NAME_BYTES 1024

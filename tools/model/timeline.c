@@ -136,7 +136,7 @@ static int add_device(gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, 
   gp_timeline_device_t *device = &timeline->devices[timeline->device_count++];
   build_t build = {.timeline = timeline,
       .device = device,
-      .has_mode = lifetimes->snapshot->recorded_since_ns > 0}; /* then the event of the initial mode is missing */
+      .has_mode = lifetimes->snapshot->recorded_since_ns > 0}; /* then the initial mode was not recorded */
 
   *device = (gp_timeline_device_t){.device = known->device,
       .knows_reserved = !known->lacks_reserved,

@@ -32,6 +32,6 @@ void gp_figures_of(gp_figures_t *ret_figures, const gp_simulation_t *simulation,
     const gp_workload_t *workload, gp_pass_t pass, int device);
 
 double gp_figures_hit_rate(const gp_figures_t *figures); /* 0..1; 0 without requests */
-double gp_figures_ratio(const gp_figures_t *figures);    /* held_peak / asked_peak, at least 1; 0 if unknown */
+double gp_figures_ratio(const gp_figures_t *figures);    /* held_peak / asked_peak; 0 without requests */
 
 #endif

@@ -73,8 +73,8 @@ typedef struct gp_offline_device {
 
 /* A fence: complete when the device has done the work submitted before it. */
 typedef struct gp_offline_fence {
-  uint64_t request;   /* number of the next request when the fence was recorded */
-  uint64_t work;      /* the driver's `work`, `waits` and `paused_ns` then */
+  uint64_t request; /* number of the next request when the fence was recorded */
+  uint64_t work;    /* the driver's `work`, `waits` and `paused_ns` then */
   uint64_t waits;
   uint64_t paused_ns;
 } gp_offline_fence_t;
@@ -91,7 +91,7 @@ typedef struct gp_offline_driver {
   uint64_t paused_ns; /* part of now_ns: time during which the pool waited for the device */
   uint64_t request;   /* number of the current request; `lag` counts back from it */
   uint64_t lag;       /* requests by which the device lags; UINT64_MAX: unknown */
-  uint64_t work;      /* number of steps so far that leave work on the device; simulation.c decides which do */
+  uint64_t work;      /* number of steps so far that leave work on the device (see simulation.c) */
   uint64_t waits;     /* calls that waited for the device */
   uint64_t complete;  /* the work of the first `complete` such steps is complete */
   uint64_t calls[GP_OFFLINE_CALLS];

@@ -28,7 +28,7 @@ int gp_settings_check(const gp_settings_t *settings, const char *command);
 typedef struct gp_place {
   const char *capacity_text; /* as typed; NULL: not given */
   const char *ready_text;    /* as typed; NULL: not given */
-  uint64_t capacity; /* bytes; 0: not given */
+  uint64_t capacity;         /* bytes; 0: not given */
   gp_ready_t ready;
 } gp_place_t;
 

@@ -43,7 +43,7 @@ static void set_device(run_t *run, int ordinal, uint64_t capacity)
   gp_offline_device_t *device = &run->devices[ordinal];
 
   const uint64_t total = capacity ? capacity : from->total ? from->total : UNBOUNDED;
-  device->capacity = total < UNBOUNDED ? total : UNBOUNDED; /* prevents addresses of a damaged file from wrapping */
+  device->capacity = total < UNBOUNDED ? total : UNBOUNDED; /* so addresses of a damaged file do not wrap */
   if (!capacity && from->total)
     device->held_bytes = from->outside < device->capacity ? from->outside : device->capacity;
 }

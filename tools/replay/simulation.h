@@ -14,7 +14,7 @@ typedef enum gp_pass { GP_PASS_COLD, GP_PASS_WARM, GP_PASS_COUNT } gp_pass_t;
 
 /* One device in one pass, in bytes. */
 typedef struct gp_simulated_device {
-  gp_stats_t stats;       /* at the end of the pass; peaks of this pass, all else since the first pass began */
+  gp_stats_t stats;       /* at the end of the pass; peaks are of this pass, the rest of all passes */
   uint64_t held_peak;     /* peak of the memory allocated from the driver, in whole pages */
   uint64_t refused;       /* requests that succeeded in the recording, and fail here */
   uint64_t first_refused; /* number of the first refused request, from 0 */

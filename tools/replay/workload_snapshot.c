@@ -196,7 +196,7 @@ typedef struct maker {
   uint32_t *blocks;                         /* block number of each life */
   uint8_t *states;                          /* by life */
   int device;
-  bool frees_complete; /* free_completed is the free of a pooled block, and proves that its work is complete */
+  bool frees_complete; /* free_completed frees a pooled block, and proves that its work is complete */
 } maker_t;
 
 static bool is_wanted(const maker_t *maker, int64_t device)

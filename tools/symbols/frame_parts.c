@@ -40,7 +40,7 @@ static char *copy_function(const gp_snapshot_frame_t *frame, char *buffer, size_
   static const char clone[] = " [clone .";
 
   (void)snprintf(buffer, capacity, "%s", frame->function);
-  if (frame->file[0] == '<' || strstr(frame->file, ".py")) /* in Python such a suffix may be a method's name */
+  if (frame->file[0] == '<' || strstr(frame->file, ".py")) /* in Python it may be a method's name */
     return buffer;
   char *at = strstr(buffer, clone);
   if (at)
@@ -271,7 +271,7 @@ gp_snapshot_frame_kind_t gp_frame_kind_of(const gp_snapshot_t *snapshot, int ind
   if (!kind.is_python)
     kind.form = (uint8_t)form_of(function);
   else if (strcasestr(function, generic_words[0]))
-    kind.form = GP_FRAME_GENERIC; /* functions of Python with the other words are often models, which are owners */
+    kind.form = GP_FRAME_GENERIC; /* in Python the other words often name models, which are owners */
   return kind;
 }
 

@@ -319,7 +319,7 @@ static void name_program(const gp_snapshot_t *snapshot, const char *language, gp
     const char *word = cJSON_GetStringValue(argument);
     if (!is_first && !is_value && !script && word && word[0] && (word[0] != '-' || is_code_option(word)))
       script = gp_base_name(word);
-    is_value = word && (strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0); /* options of Python with a value */
+    is_value = word && (strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0); /* Python's take a value */
     is_first = false;
   }
   if (program[0])

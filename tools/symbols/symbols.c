@@ -413,7 +413,7 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
   }
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
   if (process)
-    (void)gp_snapshot_uint(process, "start_time_us", &start_time_us); /* if unknown stays 0: no file is that old */
+    (void)gp_snapshot_uint(process, "start_time_us", &start_time_us); /* unknown: 0, no file is that old */
   for (size_t m = 0; m < snapshot->module_count; m++) {
     gp_symbol_query_t *of_module = &queries[first[m]];
     size_t count = first[m + 1] - first[m];

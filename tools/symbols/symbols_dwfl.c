@@ -307,7 +307,7 @@ static size_t first_not_below(const location_t *locations, size_t count, Dwarf_A
 static void add_function(location_t *location, Dwarf_Die *function)
 {
   if (dwarf_tag(function) == DW_TAG_subprogram)
-    location->depth = 0; /* a function defined inside another one, such as a nested function, replaces the outer one */
+    location->depth = 0; /* a function nested in another one replaces the outer one */
   Dwarf_Die *added = GP_ARRAY_ADD(location->functions, location->depth);
   if (added)
     *added = *function;
