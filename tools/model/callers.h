@@ -1,5 +1,6 @@
 /*
- * Owners and their callers: a tree from the owner of each stack outwards. It has only the user's functions.
+ * Makes a tree of owners and their callers, outwards from the owner of each stack. It has only the user's
+ * functions.
  */
 #ifndef GP_TOOLS_MODEL_CALLERS_H
 #define GP_TOOLS_MODEL_CALLERS_H

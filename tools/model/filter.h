@@ -21,8 +21,8 @@ typedef struct gp_filter {
   uint64_t until_ns;
 } gp_filter_t;
 
-/* Makes the filter from the options in request, looking up streams and threads in snapshot. file is named in
- * messages. Returns 0 or, after a message, the exit status. Call fini in any case. */
+/* Makes the filter from the options in request, looking up streams and threads in snapshot. Messages name
+ * `file`. Returns 0 or, after a message, the exit status. Call fini in any case. */
 int gp_filter_init(
     gp_filter_t *filter, const gp_request_t *request, const gp_snapshot_t *snapshot, const char *file);
 void gp_filter_fini(gp_filter_t *filter);

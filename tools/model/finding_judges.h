@@ -26,8 +26,8 @@
  * Helpers of several judges
  */
 
-/* Returns words for the moment of most memory in use, "at its peak", or less if the file does not show that
- * peak (static). */
+/* Returns how to call the moment of most memory in use (static): "at its peak", "at the peak of what is
+ * recorded" or "when the file was written", depending on what the file shows. */
 const char *gp_findings_peak(const gp_findings_t *findings);
 
 #define GP_GOOD_HIT_RATE 0.8 /* a finding reports a lower rate */

@@ -1,5 +1,5 @@
 /*
- * A list of findings: what the facts of a snapshot mean, in plain words.
+ * A list of findings: statements in plain words about what the figures of a snapshot mean.
  */
 #ifndef GP_TOOLS_MODEL_FINDING_LIST_H
 #define GP_TOOLS_MODEL_FINDING_LIST_H

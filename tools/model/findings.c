@@ -248,9 +248,9 @@ int gp_findings_init(
 #define JUDGE(function) function(findings);
 #include "tools/model/findings.def"
   gp_remedies_settle(findings);
-  /* Moves the good news to the top. */
+  /* Moves the good finding, if there is one, to the top. */
   size_t last = findings->count;
-  gp_assert(last < 2 || findings->items[last - 2].severity > GP_SEVERITY_GOOD); /* one judge has good news */
+  gp_assert(last < 2 || findings->items[last - 2].severity > GP_SEVERITY_GOOD); /* only one is good */
   if (last > 1 && findings->items[last - 1].severity == GP_SEVERITY_GOOD) {
     gp_finding_t good = findings->items[last - 1];
     memmove(&findings->items[1], &findings->items[0], (last - 1) * sizeof(good));

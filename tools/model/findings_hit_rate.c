@@ -14,8 +14,8 @@
 #define BETTER_RATE        0.1   /* a remedy must raise the hit rate by at least this */
 #define FENCES_SINCE       12050 /* driver version that has cuCtxRecordEvent */
 
-/* Returns true if most misses allocated memory that was in use at the same time: no pool could have served
- * them. */
+/* Returns true if most misses allocated memory that was in use all at once, which no pool could have served
+ * without the driver. */
 static bool is_first(const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;

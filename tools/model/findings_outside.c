@@ -12,7 +12,7 @@
 #include "tools/output.h"
 
 #define MPS_LIMIT   "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
-#define USED_SHARE  2 /* reports others that use more than 1 / USED_SHARE even if memory did not run out */
+#define USED_SHARE  2 /* reports others above 1 / USED_SHARE even if memory did not run out */
 #define POOLS_SHARE 20
 
 /* Returns an environment variable of the process (process.environment), or "" if it is not set, or

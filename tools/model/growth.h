@@ -37,7 +37,7 @@ typedef struct gp_growth_room {
   uint64_t others;       /* bytes in use at the end by everything else on the device */
   bool is_known;         /* the next three are known */
   bool is_limit;         /* the limit will be reached before the device's memory is full */
-  uint64_t bytes;        /* that can still be requested */
+  uint64_t bytes;        /* bytes that can still be requested */
   uint64_t capacity;     /* the limit, or the device's memory */
   uint64_t exhausted_ns; /* time from the end until memory runs out at this growth; 0: unknown, or memory has
                             already run out or was freed */

@@ -22,7 +22,7 @@ typedef struct gp_leak {
   uint64_t bytes;     /* in the last snapshot */
   uint64_t count;
   gp_holding_t holding;  /* in the last snapshot; counts frees only if there is a stack */
-  uint64_t bytes_before; /* in the earlier one; 0 if there is only one */
+  uint64_t bytes_before; /* in the earlier snapshot; 0 if there is only one */
   uint64_t count_before;
   uint64_t first_ns;     /* when the oldest allocation was made */
   bool is_before_events; /* the oldest allocation is older than the first event; its time is unknown */

@@ -24,7 +24,7 @@ typedef struct gp_memory {
 
 /* A walk over the events of a recording: `memory` is the state after the first `moment` events. */
 typedef struct gp_memory_walk {
-  const gp_lifetimes_t *lifetimes; /* borrowed, like the next two */
+  const gp_lifetimes_t *lifetimes; /* borrowed, like filter and leaves_out */
   const gp_filter_t *filter;
   const bool *leaves_out;
   int device;

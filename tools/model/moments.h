@@ -29,8 +29,8 @@ void gp_moments_peak(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, con
 void gp_moments_oom(
     gp_moments_t *moments, const gp_lifetimes_t *lifetimes, const gp_oom_event_t *event, size_t number);
 
-/* Sets moments to what request->at names, or to the end without --at. file is named in messages. Returns 0
- * or, after a message, the exit status. */
+/* Sets moments to what request->at names, or to the end without --at. Messages name `file`. Returns 0 or,
+ * after a message, the exit status. */
 int gp_moments_find(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_request_t *request, const char *file);
 

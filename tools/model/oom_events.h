@@ -52,7 +52,7 @@ typedef struct gp_oom_asker {
   int stack;                     /* -1: none was recorded */
   char by[GP_OOM_ASKER_BYTES];   /* the owner of the request's stack; "": no stack was recorded */
   char from[GP_OOM_ASKER_BYTES]; /* the user's function that called the owner; "": none is known */
-  const char *language;          /* of a script whose frames are not recorded; else NULL. Static */
+  const char *language;          /* the script's, if its frames are not recorded; else NULL. Static */
 } gp_oom_asker_t;
 
 /* Finds the code whose request failed in that event. */

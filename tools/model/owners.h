@@ -17,7 +17,7 @@ typedef struct gp_owner {
   char *file;           /* path */
   char *through;        /* the function that it called to allocate */
   char *operation;      /* the framework operator that it called, "aten::conv2d" */
-  const char *language; /* of a script whose frames are not recorded; else NULL. Static */
+  const char *language; /* the script's, if its frames are not recorded; else NULL. Static */
   int line;             /* 0: unknown */
   size_t line_count;    /* number of its lines with memory in use */
   uint64_t bytes;       /* as requested */

@@ -13,7 +13,7 @@ typedef enum gp_site_measure {
   GP_SITE_LIVE,      /* in use at the report's moment */
   GP_SITE_PEAK,      /* in use when all devices together had most in use */
   GP_SITE_TOTAL,     /* ever requested */
-  GP_SITE_TEMPORARY, /* part of total: freed before anything else was allocated on the device */
+  GP_SITE_TEMPORARY, /* part of GP_SITE_TOTAL: freed before anything else was allocated on the device */
   GP_SITE_MEASURES
 } gp_site_measure_t;
 
@@ -30,7 +30,7 @@ typedef enum gp_site_by {
 typedef struct gp_site_amount {
   uint64_t bytes;
   uint64_t count;
-  uint64_t freed; /* of live and peak: blocks freed before that moment */
+  uint64_t freed; /* blocks freed before the moment; only for GP_SITE_LIVE and GP_SITE_PEAK */
 } gp_site_amount_t;
 
 /* Invariant: for each measure, flat <= cumulative, and flat <= flat[GP_SITE_TOTAL]. */
@@ -72,7 +72,7 @@ char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, c
 
 /*
  * Counts the device memory that filter selects from lifetimes; GP_SITE_LIVE is what was in use at moments.
- * With focus counts only stacks with a frame whose function, file or module matches; with ignore omits such
+ * With focus, counts only stacks with a frame whose function, file or module matches; with ignore, omits such
  * stacks. Both may be NULL. Returns 0 or ENOMEM; call fini in any case.
  */
 int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,

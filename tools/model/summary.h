@@ -1,5 +1,5 @@
 /*
- * The figures of a snapshot. findings.h says what they mean.
+ * The figures of a snapshot. findings.h interprets them.
  */
 #ifndef GP_TOOLS_MODEL_SUMMARY_H
 #define GP_TOOLS_MODEL_SUMMARY_H
@@ -82,7 +82,7 @@ typedef struct gp_summary {
   gp_phase_use_t phases;     /* `left` is at moments */
   gp_summary_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;
-  gp_summary_action_t *actions; /* as in the file, including those without events */
+  gp_summary_action_t *actions; /* in the order of the file; also actions without events */
   size_t action_count;
   gp_summary_detail_t *details;
   size_t detail_count;

@@ -265,7 +265,7 @@ static int offline_enter_stream(void *self, const gp_driver_context_t *context, 
   return 0;
 }
 
-/* The device finishes everything submitted so far. */
+/* Waits until the device has completed everything submitted so far. */
 static int offline_wait(void *self, const gp_driver_context_t *context)
 {
   gp_offline_driver_t *driver = self;

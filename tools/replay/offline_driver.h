@@ -84,13 +84,13 @@ typedef struct gp_offline_driver {
   gp_offline_device_t *devices; /* by ordinal; borrowed */
   gp_block_map_t memory;        /* allocations by address, physical memory by handle */
   gp_block_map_t mapped;        /* by address: the handle of the memory mapped there */
-  gp_block_map_t shared;        /* pages of small allocations; rounded: number of pieces */
+  gp_block_map_t shared;        /* pages of small allocations; `rounded` is the number of pieces in a page */
   gp_addresses_t addresses;
   uint64_t next_handle; /* of physical memory: beyond all addresses */
   uint64_t now_ns;
   uint64_t paused_ns; /* part of now_ns: time during which the pool waited for the device */
   uint64_t request;   /* number of the current request; `lag` counts back from it */
-  uint64_t lag;       /* requests by which the device lags; UINT64_MAX: unknown */
+  uint64_t lag;       /* number of requests by which the device is behind; UINT64_MAX: unknown */
   uint64_t work;      /* number of steps so far that leave work on the device (see simulation.c) */
   uint64_t waits;     /* calls that waited for the device */
   uint64_t complete;  /* the work of the first `complete` such steps is complete */

@@ -34,7 +34,7 @@ typedef struct run {
   uint64_t began_ns;       /* the clock when the pass began */
   uint64_t next_forwarded; /* next address for memory outside the pool */
   gp_simulated_pass_t *pass;
-  uint64_t begun; /* devices that had an allocation in this pass, as a bit mask */
+  uint64_t begun; /* bit mask of the devices that had an allocation in this pass */
 } run_t;
 
 static void set_device(run_t *run, int ordinal, uint64_t capacity)

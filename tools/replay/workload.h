@@ -17,7 +17,7 @@
 #include "tools/read/snapshot.h"
 
 typedef enum gp_step_kind {
-  GP_STEP_ALLOC,           /* memory of cudaMalloc or, with a stream, of cudaMallocAsync */
+  GP_STEP_ALLOC,           /* cudaMalloc or, if it has a stream, cudaMallocAsync */
   GP_STEP_FREE,            /* stream-ordered if it has a stream */
   GP_STEP_ATTEMPT,         /* an allocation that failed in the recording */
   GP_STEP_FORWARDED_ALLOC, /* device memory outside the pool */
@@ -75,7 +75,7 @@ typedef struct gp_workload {
   bool has_times;     /* else requests are GP_WORKLOAD_STEP_NS apart */
   bool is_ours;       /* settings are those of gpupool's pool */
   bool is_partial;    /* earlier requests are missing, except for memory that was still in use */
-  cJSON *settings;    /* the recording's, by lower-case name; NULL: none */
+  cJSON *settings;    /* settings of the recording, by lower-case name; NULL: none */
   char pool[64];      /* the source of stats: "gpupool, type round", "PyTorch"; "": none */
 } gp_workload_t;
 

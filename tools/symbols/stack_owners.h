@@ -43,9 +43,9 @@ typedef struct gp_owner_text {
   char through[GP_OWNER_NAME_BYTES];   /* the user's or library's function that it called */
   char operation[GP_OWNER_NAME_BYTES]; /* "aten::conv2d" */
   const char *file;                    /* path; borrowed from the snapshot */
-  const char *language;                /* language of a script without recorded frames; else NULL. Static */
+  const char *language;                /* a script's, if its frames are not recorded; else NULL. Static */
   int line;                            /* 0: unknown */
-  size_t more_lines;                   /* other lines of the function that hold memory; set by the caller */
+  size_t more_lines;                   /* other lines of the function with memory in use; set by the caller */
 } gp_owner_text_t;
 
 /* Describes the owner of a stack. Returns false if stack is -1 or empty. Thread-safe. */

@@ -232,7 +232,7 @@ static gp_symbol_query_t *gather(const gp_snapshot_t *snapshot, size_t *first)
   }
   for (size_t m = 0; m <= snapshot->module_count; m++) {
     total += first[m];
-    first[m] = total; /* the end; the loop below fills backwards from here */
+    first[m] = total; /* end of the module's queries; the loop below fills backwards from here */
   }
   gp_symbol_query_t *queries = calloc(total + 1, sizeof(*queries));
   for (size_t i = 0; queries && i < snapshot->frame_count; i++) {
@@ -341,7 +341,7 @@ static int *expand_stacks(const gp_snapshot_stacks_t *stacks, const place_t *pla
   return indexes;
 }
 
-/* Puts all answers into the snapshot, or none. */
+/* Puts all answers into the snapshot, or none if there is no memory. */
 static void apply(gp_snapshot_t *snapshot, gp_symbol_query_t *queries, size_t query_count)
 {
   for (size_t q = 0; q < query_count; q++)
@@ -413,7 +413,7 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
   }
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
   if (process)
-    (void)gp_snapshot_uint(process, "start_time_us", &start_time_us); /* unknown: 0, no file is that old */
+    (void)gp_snapshot_uint(process, "start_time_us", &start_time_us); /* else 0, before any file */
   for (size_t m = 0; m < snapshot->module_count; m++) {
     gp_symbol_query_t *of_module = &queries[first[m]];
     size_t count = first[m + 1] - first[m];

@@ -81,7 +81,7 @@ static int try_file(search_t *search, int length)
   return -1;
 }
 
-/* Tries folder/.build-id/ab/cdef... with ".debug" and without. */
+/* Tries to open folder/.build-id/ab/cdef..., with ".debug" and without. Returns a descriptor or -1. */
 static int try_build_id(search_t *search, const char *root, const char *folder)
 {
   const char *id = search->module->build_id;
@@ -138,7 +138,7 @@ static int symbols_open_file(const gp_snapshot_module_t *module, uint64_t start_
     refuse(&search, "is not below the sysroot");
     return -1;
   }
-  /* A relative path would refer to our working folder, not the program's. */
+  /* A relative path would refer to the tool's working folder, not the program's. */
   if (module->path[0] == '/') {
     fd = try_file(&search, snprintf(ret_path, path_capacity, "%s%s", root, module->path));
     if (fd >= 0)

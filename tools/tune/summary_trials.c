@@ -12,7 +12,7 @@
 #include "tools/replay/trial.h"
 #include "tools/tune/tune.h"
 
-/* Makes a workload from the snapshot. If oom is not NULL, cuts it at the request that failed there, and
+/* Makes a workload from the snapshot. If oom is not NULL, ends it at the request that failed there, and
  * continues with a repetition of the last requests. Fills a zeroed workload, for which the caller calls
  * gp_workload_fini, whatever this returns. */
 static int make_workload(gp_workload_t *workload, const gp_snapshot_t *snapshot, int device,
@@ -152,7 +152,7 @@ int gp_summary_findings(gp_findings_t *findings, const gp_summary_t *summary)
     if (!error && summary->has_oom && can_try(findings))
       error = try_going_on(&tried, findings);
   }
-  if (error == ENODATA || error == EOVERFLOW) /* nothing to try, or too much to count */
+  if (error == ENODATA || error == EOVERFLOW) /* no requests, or too many */
     error = 0;
   return error ? error
                : gp_findings_init(
