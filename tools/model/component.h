@@ -26,8 +26,8 @@ int gp_components_find(gp_snapshot_t *snapshot);
  * a library may be linked statically or inside another one; else the modules decide. Thread-safe. */
 gp_component_t gp_component_of_stack(const gp_snapshot_t *snapshot, int stack);
 
-/* Sets each of the GP_COMPONENTS elements of ret_there: true if the component has a frame on the stack,
- * either the owner's or one further out. */
+/* Sets each of the GP_COMPONENTS elements of ret_there: true if the component has a frame on the stack, so
+ * that the stack's own component and its callers are true. */
 void gp_component_callers(const gp_snapshot_t *snapshot, int stack, bool *ret_there);
 
 /* Returns the component of forwarded memory of that kind (as in the snapshot; NULL: pooled), or

@@ -127,7 +127,7 @@ void gp_findings_judge_script(gp_findings_t *findings)
     gp_findings_advise(findings, finding, GP_ADVICE(script));
 }
 
-/* Reports devices whose use differs much. The program may divide its work badly, or so on purpose. */
+/* Reports a large difference in memory use between devices, which may be intended or not. */
 void gp_findings_judge_uneven(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
