@@ -50,7 +50,7 @@ struct gp_engine {
   atomic_bool free_returns; /* the driver's free does not wait for the device, see wait_in_free.c */
   uint64_t patience_ns;
   gp_block_list_t prewarm_list;
-  _Atomic uint64_t fences_due_ns;       /* earliest time for fences ahead of need, see reuse/fences.c */
+  _Atomic uint64_t fences_due_ns;       /* earliest time for early fences, see reuse/fences.c */
   gp_amount_t limits[GP_MAX_DEVICES];   /* each is guarded by its device's lock */
   gp_amount_t ceilings[GP_MAX_DEVICES]; /* upper bounds for limits; constant */
 

@@ -59,8 +59,8 @@ void gp_forward_undo(void *arg)
     gp_engine_forwarded_cancel(call->engine, call->context, counted(call), call->kind);
 }
 
-/* Makes room for another try. The limit of a device does not cover host memory: such a call is tried only
- * once more, after idle memory of the device was released. */
+/* Makes room for another try. The limit of a device does not cover host memory: such a call is
+ * repeated only once, after idle memory of the device was released. */
 static bool make_room(gp_forward_call_t *call)
 {
   if (!gp_forwarded_is_host(call->kind))

@@ -260,8 +260,8 @@ static const gp_hook_t *find_variant(const char *name, int version, bool per_thr
   return best;
 }
 
-/* Returns true if from this version on the name may stand for a function with other parameters, where no rule
- * tells which. */
+/* Returns true if from this version on the name may stand for a function with other parameters, and no rule
+ * says which of the two is meant. */
 static bool is_renamed(const char *base, int version)
 {
   return version >= 12000 && strcmp(base, "cuGraphInstantiate") == 0;

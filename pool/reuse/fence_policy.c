@@ -59,7 +59,7 @@ bool gp_fence_policy_refuses(const gp_engine_t *engine, const gp_block_t *block,
              is_nearly_full(engine, device, whole_of(device)));
 }
 
-/* Returns true if a fence ahead of need is worthwhile: while more memory is idle than deferred, the next
+/* Returns true if an early fence is worthwhile: while more memory is idle than deferred, the next
  * request probably finds an idle block without it. */
 static bool is_worth_knowing(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
 {

@@ -13,7 +13,7 @@
 /* The fence to record after a free. */
 typedef enum gp_fence_wish {
   GP_FENCE_NONE,
-  GP_FENCE_AHEAD,  /* ahead of need, so that the pool can soon reuse the memory */
+  GP_FENCE_AHEAD,  /* early, so that the pool can soon reuse the memory */
   GP_FENCE_NEEDED, /* needed to distinguish work before the free from later work in a later wait */
 } gp_fence_wish_t;
 

@@ -36,7 +36,7 @@ bool gp_fences_ask(gp_engine_t *engine, gp_context_t *context);
 bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed);
 
 /*
- * The time budget of fences ahead of need: a hundredth of the elapsed time. have_time returns true if some of
+ * The time budget of early fences: a hundredth of the elapsed time. have_time returns true if some of
  * the budget is left at now_ns. took_time charges the time from begin_ns until now to it; it does nothing if
  * no time was left at begin_ns. Neither takes a lock.
  */

@@ -75,7 +75,7 @@ static inline void gp_parts_begin_use(gp_device_t *device, uint64_t bytes)
     device->highest_parts = device->part_active;
 }
 
-/* Raises the highest use to all reserved memory, after memory was reserved ahead of need. */
+/* Raises the highest use to all reserved memory, after memory was reserved in advance. */
 static inline void gp_budget_note_ahead(gp_device_t *device)
 {
   if (gp_budget_held(device) > device->highest_whole)

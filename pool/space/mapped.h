@@ -78,7 +78,7 @@ typedef struct gp_place {
  * include idle blocks. Returns false if the range has no place. Looks at every block. */
 bool gp_mapped_place(const gp_range_t *range, uint64_t bytes, gp_place_t *ret_place);
 
-/* For memory reserved ahead of need: finds the lowest place without any memory. Returns false if there is
+/* For memory reserved in advance: finds the lowest place without any memory. Returns false if there is
  * none. */
 bool gp_mapped_place_ahead(const gp_range_t *range, uint64_t bytes, gp_place_t *ret_place);
 

@@ -1,6 +1,6 @@
 """Programs with little memory, which never synchronize the device, use again what it has finished. On the virtual clock,
 because what goes into fences depends on the time: there time passes with the readings of it only, so that hardly any is
-left for fences ahead of need."""
+left for early fences."""
 
 import unittest
 

@@ -98,8 +98,8 @@ def compare_accounts(case, variant, plain, run):
     theirs = account.of_logs(run.paths("*.log"))
     same = driver == theirs
     if not same and account.has_mapped(run.paths("*.log")):
-        # Mapped memory moves from one place to another without the driver, outlives its context, and where memory runs
-        # out some is taken in vain: only what is allocated in the end is the same.
+        # Mapped memory moves from one place to another without the driver, outlives its context, and some is
+        # reserved for requests that fail: only what is allocated in the end is the same.
         driver = account.of_snapshots(run.paths("*.exit.json"), True)[1]
         same = driver.held() == theirs.held()
     found = [] if same else ["asked of the driver: snapshot %s, simulator %s" % (driver, theirs)]

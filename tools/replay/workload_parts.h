@@ -14,8 +14,8 @@
 int gp_workload_of_snapshot(
     gp_workload_t *workload, const gp_snapshot_t *snapshot, int device, bool with_facts);
 
-/* Reads rows of text (workload_load.c), if the input begins with a known table heading: *ret_is_rows tells.
- * Returns NULL, or a clause that says what is wrong, with the number of the line in *ret_line. */
+/* Reads rows of text (workload_load.c), if the input begins with a known table heading; *ret_is_rows says
+ * whether. Returns NULL, or a clause that says what is wrong, with the number of the line in *ret_line. */
 const char *gp_workload_of_rows(
     gp_workload_t *workload, gp_input_t *input, bool *ret_is_rows, size_t *ret_line);
 

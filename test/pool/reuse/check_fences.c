@@ -28,7 +28,7 @@ static void let_records_take(uint64_t ns)
   record_ns = ns;
 }
 
-/* Nothing is left of the time for fences ahead of need, for good. */
+/* The time budget of early fences is used up permanently. */
 static void spend_all_time(void)
 {
   atomic_store(&engine->fences_due_ns, UINT64_MAX);
