@@ -87,6 +87,13 @@ int gp_report_check_strict(const gp_report_input_t *input)
   return GP_EXIT_PARTIAL;
 }
 
+static cJSON *add_rebuilt_list(cJSON *object)
+{
+  GP_JSON_SHAPE(rebuilt);
+  return GP_PUT_LIST(object, "rebuilt_modules", text,
+      "modules whose files were built anew since the program ran, so that their functions have no names");
+}
+
 static void add_rebuilt(cJSON *list, const gp_snapshot_t *snapshot)
 {
   for (size_t i = 0; i < snapshot->module_count; i++) {
@@ -101,10 +108,7 @@ void gp_report_json_file(cJSON *object, const char *file, const gp_snapshot_t *s
   GP_PUT_TEXT(object, "file", file, "the file as given; `stdin` for `-`");
   GP_PUT_BOOL(object, "has_times", !snapshot->times_are_numbers,
       "false: no event of the file has a time, as in those of PyTorch 2.0. Then each key that ends in `_ns` has the number of an event, from 0 on");
-  add_rebuilt(
-      GP_PUT_LIST(object, "rebuilt_modules", text,
-          "modules whose files were built anew since the program ran, so that their functions have no names"),
-      snapshot);
+  GP_PUT_SHAPE(rebuilt, add_rebuilt(add_rebuilt_list(object), snapshot));
 }
 
 void gp_report_json_files(cJSON *object, const gp_report_input_t *inputs, int count)
@@ -114,8 +118,7 @@ void gp_report_json_files(cJSON *object, const gp_report_input_t *inputs, int co
   for (int i = 0; i < count; i++)
     cJSON_AddItemToArray(list, cJSON_CreateString(inputs[i].file));
   GP_PUT_SHAPE(relation, gp_relation_add(object, inputs, count));
-  list = GP_PUT_LIST(object, "rebuilt_modules", text,
-      "modules whose files were built anew since the program ran, so that their functions have no names");
+  GP_PUT_SHAPE(rebuilt, list = add_rebuilt_list(object));
   for (int i = 0; i < count; i++)
     add_rebuilt(list, inputs[i].snapshot);
 }
