@@ -10,7 +10,7 @@
  *   the action       at time_ns
  *   free_completed   if `completion` has its time. Its thread is the thread of the free.
  *
- * While a block is allocated, its live slot represents the event of its alloc (live_slot.h, tells_alloc).
+ * While a block is allocated, its live slot represents the event of its alloc (live_slot.h, records_alloc).
  * Every other event has a record of its own. So does each of the three if a free has a stack of its own.
  */
 #ifndef GP_FORMAT_EVENT_RECORD_H
@@ -63,7 +63,7 @@ typedef struct gp_event_record {
 static_assert(sizeof(gp_event_record_t) == 64, "a record is one cache line, in every build");
 
 /* One event, extracted from a record. */
-typedef struct gp_told_event {
+typedef struct gp_decoded_event {
   uint64_t time_ns;
   uint64_t address;
   uint64_t size;
@@ -78,7 +78,7 @@ typedef struct gp_told_event {
   uint8_t detail;
   int8_t device;
   uint8_t hit;
-} gp_told_event_t;
+} gp_decoded_event_t;
 
 /* The events that a record represents, in the order in which they happened. */
 typedef enum gp_event_part {
@@ -127,7 +127,7 @@ static inline uint64_t gp_completion_set(uint64_t completion, uint32_t after_ns)
   return (uint64_t)after_ns << 32 | (completion & UINT32_MAX);
 }
 
-static inline bool gp_completion_is_told(uint64_t completion)
+static inline bool gp_completion_is_known(uint64_t completion)
 {
   uint64_t after_ns = completion >> 32;
   return after_ns != GP_COMPLETION_OPEN && after_ns != GP_COMPLETION_CLOSED;
@@ -142,7 +142,7 @@ static inline bool gp_event_record_has(
   if (part == GP_PART_ACTION)
     return true;
   return is_free && (part == GP_PART_ALLOC ? (record->flags & GP_EVENT_RECORD_PAIR) != 0
-                                           : gp_completion_is_told(completion));
+                                           : gp_completion_is_known(completion));
 }
 
 /* Returns the time of one of the record's events. */
@@ -195,14 +195,14 @@ static inline void gp_event_record_copy(gp_event_record_t *to, const gp_event_re
 
 /* Returns one of the events of a record that no thread changes. Inline, for callers that need only one
  * member. */
-static inline __attribute__((always_inline)) gp_told_event_t gp_event_record_tell(
+static inline __attribute__((always_inline)) gp_decoded_event_t gp_event_record_decode(
     const gp_event_record_t *record, gp_event_part_t part)
 {
   bool is_alloc = part == GP_PART_ALLOC;
   bool is_completion = part == GP_PART_COMPLETION;
   bool is_pair = record->flags & GP_EVENT_RECORD_PAIR;
   uint64_t time_ns = gp_event_record_part_ns(record, record->completion, part);
-  return (gp_told_event_t){
+  return (gp_decoded_event_t){
       .time_ns = time_ns,
       .address = record->address,
       .size = record->size,

@@ -4,8 +4,8 @@
  * into blocks has the state SEGMENT; each of its allocated or pending blocks has a slot of its own, marked
  * cut, and the rest of the segment is idle. trace/record/live.h says how slots are used.
  *
- * The slot of an allocated block may be the only place that records its alloc (tells_alloc). In that case no
- * event record has the alloc, which was a hit by `thread` at time_ns (event_record.h).
+ * The slot of an allocated block may be the only place that records its alloc (records_alloc). In that case
+ * no event record has the alloc, which was a hit by `thread` at time_ns (event_record.h).
  */
 #ifndef GP_FORMAT_LIVE_SLOT_H
 #define GP_FORMAT_LIVE_SLOT_H
@@ -21,7 +21,7 @@
 #define GP_LIVE_MAX (1u << 20) /* number of slots */
 
 /* word has state, kind (gp_detail_t) and device, in 8 bits each from the lowest; then tainted, cut,
- * tells_alloc, and from bit 32 on refs. */
+ * records_alloc, and from bit 32 on refs. */
 typedef struct gp_live_slot {
   _Atomic uint64_t word;
   uint64_t address; /* in a free slot: index of the next free slot + 1, 0: none */
@@ -43,14 +43,14 @@ typedef struct gp_live_word {
   int device;
   bool tainted;
   bool is_cut; /* the block is part of a segment */
-  bool tells_alloc;
+  bool records_alloc;
   uint32_t refs;
 } gp_live_word_t;
 
 static inline uint64_t gp_live_pack(gp_live_word_t word)
 {
   return (uint64_t)word.state | (uint64_t)word.kind << 8 | (uint64_t)(uint8_t)word.device << 16 |
-         (uint64_t)word.tainted << 24 | (uint64_t)word.is_cut << 25 | (uint64_t)word.tells_alloc << 26 |
+         (uint64_t)word.tainted << 24 | (uint64_t)word.is_cut << 25 | (uint64_t)word.records_alloc << 26 |
          (uint64_t)word.refs << 32;
 }
 
@@ -61,7 +61,7 @@ static inline gp_live_word_t gp_live_unpack(uint64_t word)
       .device = (int)(word >> 16 & 0xff),
       .tainted = word >> 24 & 1,
       .is_cut = word >> 25 & 1,
-      .tells_alloc = word >> 26 & 1,
+      .records_alloc = word >> 26 & 1,
       .refs = (uint32_t)(word >> 32)};
 }
 

@@ -197,14 +197,14 @@ static gp_context_t *async_arena(const gp_engine_t *engine, gp_context_t *contex
   gp_device_t *device = context->device;
   bool is_apart =
       !engine->orders_plain || atomic_load_explicit(&device->async_is_apart, memory_order_relaxed);
-  return is_apart ? &device->ordered : context;
+  return is_apart ? &device->async_context : context;
 }
 
-bool gp_engine_alloc_ordered(
-    gp_engine_t *engine, const gp_order_t *order, uint64_t bytes, uint64_t *ret_address, int *ret_code)
+bool gp_engine_alloc_async(
+    gp_engine_t *engine, const gp_stream_order_t *order, uint64_t bytes, uint64_t *ret_address, int *ret_code)
 {
   gp_context_t *arena = async_arena(engine, order->context);
-  const gp_pool_type_t *type = arena->is_ordered ? &gp_pool_type_vmm : engine->type;
+  const gp_pool_type_t *type = arena->is_async ? &gp_pool_type_vmm : engine->type;
   gp_request_t request = {.engine = engine,
       .context = order->context,
       .arena = arena,
@@ -212,22 +212,22 @@ bool gp_engine_alloc_ordered(
       .requested = bytes,
       .is_cut = true};
 
-  if (!engine->keeps_ordered || bytes == 0 || gp_mode_forwards_ordered(engine) ||
+  if (!engine->serves_async || bytes == 0 || gp_mode_forwards_async(engine) ||
       !gp_type_fit(type, &engine->type_config, bytes, &request.fit))
     return false;
   gp_stream_points_want(engine);
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
   request.size = request.fit.fresh;
-  if (!arena->is_ordered)
+  if (!arena->is_async)
     choose_cut(&request);
   *ret_code = 0;
   if (gp_engine_is_suspended(engine)) {
-    if (!gp_hit_beside_capture(&request))
+    if (!gp_hit_during_capture(&request))
       return false;
   } else if (!gp_hit(&request)) {
     *ret_code = gp_miss(&request);
   }
-  if (arena->is_ordered && *ret_code == engine->driver.ops->code_not_ready) /* no memory can be mapped now */
+  if (arena->is_async && *ret_code == engine->driver.ops->code_not_ready) /* no memory can be mapped now */
     return false;
   if (*ret_code != 0)
     return true;

@@ -12,9 +12,9 @@
 #include "pool/space/segment.h"
 
 typedef struct gp_sums {
-  uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, ordered,
-      ordered_live, shared, shared_bytes, taken, closed_idle, found, borrowed, part_active, part_cached,
-      bound, bound_releasable, filed, host_counted;
+  uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable,
+      async_context, pooled_async_live, shared, shared_bytes, taken, closed_idle, found, borrowed,
+      part_active, part_cached, bound, bound_releasable, block_count, host_counted;
 } gp_sums_t;
 
 /* Adds an allocation of cuMemAlloc. */
@@ -52,15 +52,15 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
           "block without a bin", block->size, 0);
   good &= gp_expect(!block->bin || block->exact || is_of_class(engine, block),
       "block in a class that is not that of its size", block->size, block->bin ? block->bin->size : 0);
-  const gp_identity_t *in = block->freed_in;
+  const gp_stream_record_t *in = block->freed_in;
   good &= gp_expect(!in || ((block->state == GP_STATE_DEFERRED || is_bound) && !in->has_ended &&
                                in->context->device == context->device),
       "block is with a stream", block->address, block->state);
   good &= gp_expect(!in || block->is_in_others ||
-                        ((block->segment ? is_bound : gp_block_is_ordered(block)) &&
-                            (context->is_ordered || in->context == context)),
+                        ((block->segment ? is_bound : gp_block_is_async(block)) &&
+                            (context->is_async || in->context == context)),
       "block could serve a stream", block->address, block->state);
-  good &= gp_expect(!in || atomic_load(&in->settled) <= atomic_load(&in->handed_on),
+  good &= gp_expect(!in || atomic_load(&in->settled) <= atomic_load(&in->reuses),
       "what is settled in a stream", block->address, 0);
   good &= gp_expect(!in || block->freed_as <= in->frees, "block was freed after all frees of its stream",
       block->freed_as, in ? in->frees : 0);
@@ -72,11 +72,11 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   good &= gp_expect(block->borrowed == 0 || owned || block->state == GP_STATE_DEFERRED,
       "block that is not in use has borrowed", block->borrowed, block->state);
   sums->borrowed += block->borrowed;
-  sums->filed += in && !block->segment && !block->is_in_others ? block->size - block->borrowed : 0;
-  sums->ordered += gp_block_is_ordered(block) ? block->size : 0;
-  sums->ordered_live += gp_block_is_ordered(block) && block->state == GP_STATE_LIVE ? block->size : 0;
+  sums->block_count += in && !block->segment && !block->is_in_others ? block->size - block->borrowed : 0;
+  sums->async_context += gp_block_is_async(block) ? block->size : 0;
+  sums->pooled_async_live += gp_block_is_async(block) && block->state == GP_STATE_LIVE ? block->size : 0;
   sums->segments += !block->segment;
-  good &= gp_expect(!context->is_ordered || (block->segment && block->segment->range),
+  good &= gp_expect(!context->is_async || (block->segment && block->segment->range),
       "block for streams is not mapped", block->address, 0);
   if (!block->segment)
     add_plain(sums, block->size);
@@ -265,8 +265,9 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *f
     since = block->idle_ns;
     idle += block->size;
   }
-  GP_LIST_EACH(&device->passed, const gp_identity_t, passed_link, identity)
-    good &= gp_expect(!identity->has_ended, "an ended stream has passed a point", identity->handle, 0);
+  GP_LIST_EACH(&device->passed, const gp_stream_record_t, passed_link, stream_record)
+    good &=
+        gp_expect(!stream_record->has_ended, "an ended stream has passed a point", stream_record->handle, 0);
 #define GAUGE(name, ...) good &= check_gauge(#name, &stats->name);
 #include "format/stats.def"
   good &=
@@ -283,7 +284,8 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *f
       stats->deferred_bytes.current, sums.deferred);
   good &= gp_expect(
       device->borrowed_bytes == sums.borrowed, "borrowed_bytes", device->borrowed_bytes, sums.borrowed);
-  good &= gp_expect(device->filed_bytes == sums.filed, "filed_bytes", device->filed_bytes, sums.filed);
+  good &= gp_expect(device->stream_block_bytes == sums.block_count, "stream_block_bytes",
+      device->stream_block_bytes, sums.block_count);
   good &= gp_expect(
       device->part_active == sums.part_active, "part_active", device->part_active, sums.part_active);
   good &= gp_expect(
@@ -293,9 +295,9 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *f
       device->bound_releasable, sums.bound_releasable);
   good &= gp_expect(device->part_active <= device->highest_parts, "highest_parts", device->highest_parts,
       device->part_active);
-  good &= gp_expect(
-      stats->active_bytes.current - device->part_active - device->borrowed_bytes - device->filed_bytes <=
-          device->highest_whole,
+  good &= gp_expect(stats->active_bytes.current - device->part_active - device->borrowed_bytes -
+                            device->stream_block_bytes <=
+                        device->highest_whole,
       "highest_whole", device->highest_whole, stats->active_bytes.current);
   good &= gp_expect(stats->active_bytes.current == sums.live + sums.deferred, "active_bytes",
       stats->active_bytes.current, sums.live + sums.deferred);
@@ -304,10 +306,10 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *f
       "cached_bytes", stats->cached_bytes.current, sums.cached);
   good &= gp_expect(stats->inactive_split_bytes.current == sums.parts, "inactive_split_bytes",
       stats->inactive_split_bytes.current, sums.parts);
-  good &=
-      gp_expect(device->ordered_bytes == sums.ordered, "ordered_bytes", device->ordered_bytes, sums.ordered);
-  good &= gp_expect(
-      device->ordered_live == sums.ordered_live, "ordered_live", device->ordered_live, sums.ordered_live);
+  good &= gp_expect(device->pooled_async_bytes == sums.async_context, "pooled_async_bytes",
+      device->pooled_async_bytes, sums.async_context);
+  good &= gp_expect(device->pooled_async_live == sums.pooled_async_live, "pooled_async_live",
+      device->pooled_async_live, sums.pooled_async_live);
   good &= gp_expect(
       device->closed_idle == sums.closed_idle, "closed_idle", device->closed_idle, sums.closed_idle);
   good &= check_forwarded(engine, device, &sums);

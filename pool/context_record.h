@@ -13,28 +13,29 @@
 /*
  * The stream record of a stream that the program passes to cudaMallocAsync and cudaFreeAsync. The handle does
  * not identify a stream: once the stream is destroyed, the driver may give the handle to another one. Memory
- * freed in the stream may be reused there at once (reuse/identities.h). Invariants, under the device's lock:
- * freed (by class) and others have the DEFERRED blocks with this freed_in, and bound has the BOUND ones; all
- * three are empty after the stream has ended. filed counts all these blocks. BOUND blocks with one freed_in
- * are not neighbours. entered <= frees; passed <= frees; settled <= handed_on. Records are recycled, and
- * freed when the engine ends.
+ * freed in the stream may be reused there at once (reuse/stream_records.h). Invariants, under the device's
+ * lock: freed (by class) and others have the DEFERRED blocks with this freed_in, and bound has the BOUND
+ * ones; all three are empty after the stream has ended. filed counts all these blocks. BOUND blocks with one
+ * freed_in are not neighbours. entered <= frees; passed <= frees; settled <= reuses. Records are recycled,
+ * and freed when the engine ends.
  */
 #define GP_AWAITED_POINTS 8u
-struct gp_identity {
-  gp_list_t link;        /* in context->identities, or engine->free_identities */
+struct gp_stream_record {
+  gp_list_t link;        /* in context->stream_records, or engine->free_stream_records */
   gp_context_t *context; /* the stream's context */
   uint64_t handle;       /* the driver's; GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream */
   bool is_blocking;      /* a blocking stream, or the legacy default stream itself */
-  const void *submitter; /* a per-thread stream's thread (reuse/identities.h), and ... */
+  const void *submitter; /* a per-thread stream's thread (reuse/stream_records.h), and ... */
   uint64_t owner;        /* ... the number of that thread among the submitter's successive threads */
   gp_bins_t freed;       /* blocks that later requests in the stream may reuse */
   gp_bin_t others;       /* blocks that they may not reuse: memory of cudaMalloc */
   gp_cut_bins_t *bound;  /* parts of segments for later requests in the stream, by size; NULL: none so far */
-  uint64_t filed;        /* blocks in freed, others and bound */
+  uint64_t block_count;  /* blocks in freed, others and bound */
   uint64_t frees;        /* blocks freed in the stream so far */
   uint64_t entered;      /* ... of these, those before the newest event that the library recorded there */
-  _Atomic uint64_t handed_on; /* how often freed memory was reused in this stream, and ... */
-  _Atomic uint64_t settled;   /* ... how often before the newest operation of gp_identity_launches_early */
+  _Atomic uint64_t reuses; /* how often freed memory was reused in this stream, and ... */
+  _Atomic uint64_t
+      settled;      /* ... how often before the newest operation of gp_stream_record_prevent_overlap */
   atomic_int users; /* driver calls that use it; raised only under the device's lock while it lives */
   bool has_ended;
 
@@ -76,10 +77,10 @@ typedef struct gp_fences {
 typedef struct gp_fill gp_fill_t; /* fill.c */
 
 /* A wait that timed out: after `ns` nanoseconds of polling, the context had this progress. */
-typedef struct gp_vain {
+typedef struct gp_failed_wait {
   _Atomic uint64_t progress;
   _Atomic uint64_t ns;
-} gp_vain_t;
+} gp_failed_wait_t;
 
 /*
  * The record of a driver context. Invariants, under the device's lock: deferred is ordered by free_epoch, and
@@ -107,16 +108,16 @@ struct gp_context {
   gp_fences_t fences;
   _Atomic uint64_t
       destroyed_epoch; /* epoch of the last stream destroyed with pending work, see reuse/known_streams.c */
-  gp_vain_t vain;
+  gp_failed_wait_t failed_wait;
   gp_fill_t *fills;      /* the library's idle streams for filling memory; see fill.c */
   gp_fill_t *late_fills; /* streams with a late fill: each owns the block that it may still write */
   _Atomic uint64_t completed;
-  struct gp_free_event *spare_events;       /* space/free_events.h; under the device's lock */
-  unsigned event_count;                     /* number of these events, in use or spare */
-  gp_list_t identities;                     /* records of its live streams; under contexts_lock */
-  _Atomic(gp_identity_t *) legacy_identity; /* record of its legacy default stream; NULL: not made */
-  _Atomic(void *) entry_event;              /* the driver's event to record in streams; NULL: not made */
-  bool is_ordered;                          /* it is device->ordered */
+  struct gp_free_event *spare_events;          /* space/free_events.h; under the device's lock */
+  unsigned event_count;                        /* number of these events, in use or spare */
+  gp_list_t stream_records;                    /* records of its live streams; under contexts_lock */
+  _Atomic(gp_stream_record_t *) legacy_record; /* record of its legacy default stream; NULL: not made */
+  _Atomic(void *) entry_event;                 /* the driver's event to record in streams; NULL: not made */
+  bool is_async;                               /* it is device->async_context */
   uint64_t
       suspensions; /* part of engine->service that ends with this context; under contexts_lock, 0 once lost */
   atomic_bool gone; /* the driver reports that it has ended: nothing waits for it, and it will be lost soon */

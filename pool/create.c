@@ -11,7 +11,7 @@
 #include "pool/reuse/mode.h"
 #include "pool/reuse/pending_frees.h"
 #include "pool/serve/prewarm.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/free_events.h"
@@ -55,8 +55,8 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->serial = atomic_fetch_add(&last_serial, 1) + 1;
   uint64_t async = gp_option_number(options, GP_OPTION_async);
   engine->orders_plain = async == GP_ASYNC_PLAIN || (async == GP_ASYNC_POOL && engine->type->cuts);
-  engine->leaves_ordered = async == GP_ASYNC_DRIVER && engine->type->keeps_blocks;
-  engine->keeps_ordered =
+  engine->forwards_async = async == GP_ASYNC_DRIVER && engine->type->keeps_blocks;
+  engine->serves_async =
       async != GP_ASYNC_DRIVER && engine->type->keeps_blocks &&
       (engine->orders_plain ? engine->driver.ops->alloc_in != NULL : engine->driver.ops->reserve != NULL);
   engine->is_plain = async == GP_ASYNC_PLAIN;
@@ -103,8 +103,8 @@ gp_engine_t *gp_engine_create(
   gp_block_slab_init(engine);
   gp_list_init(&engine->contexts);
   gp_list_init(&engine->known_streams);
-  gp_list_init(&engine->free_identities);
-  gp_address_map_init(&engine->identities);
+  gp_list_init(&engine->free_stream_records);
+  gp_address_map_init(&engine->stream_records);
   gp_address_map_init(&engine->blocks);
   gp_address_map_init(&engine->pages);
   gp_forwarded_table_init(&engine->forwarded);
@@ -118,10 +118,10 @@ gp_engine_t *gp_engine_create(
     /* A share is unknown until the driver has reported the device's size: until then the limit refuses. */
     device->limit = gp_limit_of(engine, i, 0);
     gp_context_init(&device->stand_in, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
-    gp_context_init(&device->ordered, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
-    device->ordered.is_ordered = true;
+    gp_context_init(&device->async_context, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
+    device->async_context.is_async = true;
     gp_list_init(&device->contexts);
-    gp_list_push_back(&device->contexts, &device->ordered.device_link);
+    gp_list_push_back(&device->contexts, &device->async_context.device_link);
     gp_list_init(&device->idle);
     gp_list_init(&device->passed);
     gp_list_init(&device->oom_turn.waiting);
@@ -147,7 +147,7 @@ void gp_engine_destroy(gp_engine_t *engine)
   gp_lock_take(&engine->contexts_lock);
   gp_known_streams_drop_context(engine, NULL);
   gp_lock_release(&engine->contexts_lock);
-  gp_identities_fini(engine);
+  gp_stream_records_fini(engine);
   while (engine->all_contexts) {
     gp_context_t *next = engine->all_contexts->next_any;
     GP_LIST_EACH_SAFE(&engine->all_contexts->segments, gp_segment_t, link, segment)
@@ -163,7 +163,7 @@ void gp_engine_destroy(gp_engine_t *engine)
     engine->all_contexts = next;
   }
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
-    fini_range(&engine->devices[i].ordered);
+    fini_range(&engine->devices[i].async_context);
     gp_pending_frees_fini(&engine->devices[i]);
     gp_assert_internal(gp_lock_is_free(&engine->devices[i].lock));
   }

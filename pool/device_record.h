@@ -58,8 +58,8 @@ static inline uintptr_t gp_this_thread(void)
  * - idle lists the idle blocks, oldest first; releases has the blocks that are being released to the driver.
  * draining: stream-ordered memory that the program has freed and the driver's pools may still have reserved;
  * counted only under a limit, and only if the driver can be queried (gp_limit_settle). async_live: bytes in
- * use from the driver's own pools. ordered_bytes: blocks whose present or last owner allocated them in stream
- * order. ordered_live: the LIVE blocks of ordered_bytes.
+ * use from the driver's own pools. pooled_async_bytes: blocks whose present or last owner allocated them in
+ * stream order. pooled_async_live: the LIVE blocks of pooled_async_bytes.
  */
 struct gp_device {
   gp_lock_t lock;
@@ -82,22 +82,22 @@ struct gp_device {
   uint64_t unlisted_pending; /* bytes of pending frees for which the host had no memory, and ... */
   uint64_t unlisted_host;    /* ... their page-locked bytes, and ... */
   uint64_t unlisted_epoch;   /* ... the newest epoch of these frees */
-  gp_vain_t vain_pending;    /* the last wait for pending frees that timed out */
+  gp_failed_wait_t failed_pending_wait; /* the last wait for pending frees that timed out */
   uint64_t async_live;
   uint64_t pools_piece; /* the driver's pools grow by multiples of this size, see gp_limit_settle */
   uint64_t growing;     /* bytes by which calls in flight may grow the driver's pools, beyond ... */
   uint64_t pools_asked; /* ... the bytes that these calls request; part of pools.taken */
   uint64_t pools_grown; /* number of calls that may have grown the pools */
   uint64_t settled_reserved,
-      settled_grown;       /* at the last query: the pools' reserved bytes, and pools_grown */
-  uint64_t shared_pages;   /* driver pages that small allocations share */
-  uint64_t unlisted_pages; /* those of shared_pages that are not in engine->pages: no host memory */
-  uint64_t shared_bytes;   /* bytes of all small allocations that share pages */
-  gp_pools_use_t pools;    /* use of the driver's own pools */
-  bool uses_pools;         /* the program has allocated from the driver's own pools */
-  uint64_t limit;          /* bytes; UINT64_MAX: no limit */
-  bool lowered;            /* more than the new limit was committed; false again when enough is freed */
-  atomic_bool told_range;  /* the message that the device cannot map memory was printed */
+      settled_grown;          /* at the last query: the pools' reserved bytes, and pools_grown */
+  uint64_t shared_pages;      /* driver pages that small allocations share */
+  uint64_t unlisted_pages;    /* those of shared_pages that are not in engine->pages: no host memory */
+  uint64_t shared_bytes;      /* bytes of all small allocations that share pages */
+  gp_pools_use_t pools;       /* use of the driver's own pools */
+  bool uses_pools;            /* the program has allocated from the driver's own pools */
+  uint64_t limit;             /* bytes; UINT64_MAX: no limit */
+  bool lowered;               /* more than the new limit was committed; false again when enough is freed */
+  atomic_bool reported_range; /* the message that the device cannot map memory was printed */
   bool unsettled; /* the reserved bytes of the driver's pools are unknown after a new limit or pool's end */
   uint64_t freed_since_fence;  /* bytes freed since a free last recorded fences */
   uint64_t newest_free_epoch;  /* epoch of the newest of these frees */
@@ -111,8 +111,10 @@ struct gp_device {
   uint64_t part_cached;        /* ... part of cached_bytes, that lies in segments and mapped memory */
   uint64_t bound_bytes;        /* part of part_cached: BOUND blocks, and ... */
   uint64_t bound_releasable;   /* ... the part of bound_bytes that could be released if it were idle */
-  uint64_t filed_bytes; /* part of active_bytes: whole blocks freed in a stream that may reuse them at once */
-  uint64_t events_beyond;   /* if bound_bytes + filed_bytes exceed this, stream-ordered frees need events */
+  uint64_t stream_block_bytes; /* part of active_bytes: whole blocks freed in a stream that may reuse them at
+                                  once */
+  uint64_t
+      events_beyond; /* if bound_bytes + stream_block_bytes exceed this, stream-ordered frees need events */
   atomic_bool needs_events; /* stream-ordered frees need events, see wait_in_stream.h */
   uint64_t borrowed_bytes;  /* part of active_bytes: bytes that whole blocks have borrowed */
   uint64_t highest_parts;   /* highest use of parts so far, and ... */
@@ -123,25 +125,26 @@ struct gp_device {
   uint64_t moved_again;     /* moves of chunks that had been moved before, see mapped.h */
   unsigned surplus_pause;   /* frees before the next check for surplus */
   gp_prewarm_t prewarm;
-  uint64_t watched_use; /* use above this is reported to the observer, see peak.c; UINT64_MAX: never */
-  uint64_t total;       /* bytes of the device; 0: unknown */
-  uint64_t told_free;   /* free bytes that the driver last reported, at ... */
-  uint64_t told_ns;     /* ... this time (0: never queried). At that time committed_bytes less draining ... */
-  uint64_t told_committed; /* ... had this value, and the driver's own pools had reserved ... */
-  uint64_t told_pools;     /* ... this many bytes beyond those in use by the program */
-  gp_context_t stand_in;   /* while the device has no context, see gp_engine_device_context; in no list */
+  uint64_t watched_use;  /* use above this is reported to the observer, see peak.c; UINT64_MAX: never */
+  uint64_t total;        /* bytes of the device; 0: unknown */
+  uint64_t queried_free; /* free bytes that the driver last reported, at ... */
+  uint64_t told_ns; /* ... this time (0: never queried). At that time committed_bytes less draining ... */
+  uint64_t queried_committed; /* ... had this value, and the driver's own pools had reserved ... */
+  uint64_t queried_pools;     /* ... this many bytes beyond those in use by the program */
+  gp_context_t stand_in;      /* while the device has no context, see gp_engine_device_context; in no list */
   /*
    * The owner of mapped memory for stream-ordered requests. That memory outlives contexts, so this record
    * belongs to no driver context: its driver handle is NULL, it is never lost, and it is always the last of
    * `contexts`.
    */
-  gp_context_t ordered;
-  uint64_t ordered_bytes;
-  uint64_t ordered_live;
-  uint64_t ordered_peak;      /* highest ordered_live since the program reset it */
+  gp_context_t async_context;
+  uint64_t pooled_async_bytes;
+  uint64_t pooled_async_live;
+  uint64_t pooled_async_peak; /* highest pooled_async_live since the program reset it */
   uint64_t reserved_peak;     /* highest bytes reserved for such requests; reset separately */
   gp_list_t passed;           /* stream records with blocks that may be complete, by passed_link */
-  atomic_bool async_is_apart; /* `ordered` serves such requests with any type: other devices have access */
+  atomic_bool
+      async_is_apart; /* async_context serves such requests with any type: other devices have access */
   gp_list_t contexts;
   gp_list_t idle;
   gp_stats_t *stats; /* &own_stats until the observer provides a place; the pointer is under the lock, too */
@@ -174,9 +177,10 @@ static inline uint64_t gp_device_use(const gp_device_t *device)
 static inline uint64_t gp_device_left(const gp_device_t *device)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  uint64_t taken =
-      device->committed_bytes > device->told_committed ? device->committed_bytes - device->told_committed : 0;
-  return device->told_free > taken ? device->told_free - taken : 0;
+  uint64_t taken = device->committed_bytes > device->queried_committed
+                       ? device->committed_bytes - device->queried_committed
+                       : 0;
+  return device->queried_free > taken ? device->queried_free - taken : 0;
 }
 
 static inline const gp_list_t *gp_device_contexts(const gp_device_t *device)

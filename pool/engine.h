@@ -21,7 +21,7 @@
 
 typedef struct gp_engine gp_engine_t;
 typedef struct gp_context gp_context_t;
-typedef struct gp_identity gp_identity_t;
+typedef struct gp_stream_record gp_stream_record_t;
 
 /*
  * Makes an engine. driver, observer and options are copied; what they point to must live as long as the
@@ -62,7 +62,7 @@ typedef struct gp_oom_attempts {
   uint64_t busy_context;  /* driver id of the context whose work this thread last waited for; 0: none */
   uint64_t counted;       /* bytes that a limit counts for the allocation; 0: the allocation's size */
   uint64_t busy_since_ns; /* when the fence that covers this work was recorded; 0: there is no such fence */
-  bool was_in_vain;       /* a wait timed out without success */
+  bool has_timed_out;     /* a wait timed out without success */
   bool has_told;
 } gp_oom_attempts_t;
 
@@ -93,37 +93,38 @@ bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t b
  * The stream of a stream-ordered request (cudaMallocAsync, cudaFreeAsync). The memory is either mapped memory
  * of the stream's device, which outlives contexts, or gp_engine_alloc's memory in the stream's context
  * (GPUPOOL_ASYNC=plain, and pool types that cut), which ends with that context. context is the stream's
- * context. identity is the stream record, see reuse/identities.h; NULL if the stream has none. stream is the
- * driver's handle, or GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream. The stream must not be
- * capturing: if gp_engine_is_suspended, the caller has queried the driver.
+ * context. stream_record is the stream record, see reuse/stream_records.h; NULL if the stream has none.
+ * stream is the driver's handle, or GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream. The stream
+ * must not be capturing: if gp_engine_is_suspended, the caller has queried the driver.
  */
-typedef struct gp_order {
+typedef struct gp_stream_order {
   gp_context_t *context;
-  gp_identity_t *identity;
+  gp_stream_record_t *stream_record;
   uint64_t stream;
   struct gp_free_event *event; /* set by the engine; callers pass NULL */
-} gp_order_t;
+} gp_stream_order_t;
 
 /* A point in a stream, after the stream's first `frees` stream-ordered frees. The point is void if
- * identity is NULL, or if the stream has ended: its record then has another id. See reuse/stream_points.h. */
+ * stream_record is NULL, or if the stream has ended: its record then has another id. See
+ * reuse/stream_points.h. */
 typedef struct gp_stream_point {
-  gp_identity_t *identity;
+  gp_stream_record_t *stream_record;
   struct gp_device *device; /* the stream's device */
   uint64_t id;
   uint64_t frees;
 } gp_stream_point_t;
 
 /*
- * gp_engine_alloc_ordered allocates bytes in stream order, whatever context is current. During captures the
+ * gp_engine_alloc_async allocates bytes in stream order, whatever context is current. During captures the
  * pool serves only requests that need no driver call. If it returns true, *ret_code is the result for the
  * program. If it returns false, the caller forwards the request to the driver, because the pool does not
  * serve such memory (now), or because the driver has to reject the arguments. *ret_address is untouched on
  * failure.
  */
-bool gp_engine_keeps_ordered(const gp_engine_t *engine);  /* true if the pool may serve such a request now */
-bool gp_engine_leaves_ordered(const gp_engine_t *engine); /* true if GPUPOOL_ASYNC=driver and pooling is on */
-bool gp_engine_alloc_ordered(
-    gp_engine_t *engine, const gp_order_t *order, uint64_t bytes, uint64_t *ret_address, int *ret_code);
+bool gp_engine_serves_async(const gp_engine_t *engine);   /* true if the pool may serve such a request now */
+bool gp_engine_forwards_async(const gp_engine_t *engine); /* true if GPUPOOL_ASYNC=driver and pooling is on */
+bool gp_engine_alloc_async(gp_engine_t *engine, const gp_stream_order_t *order, uint64_t bytes,
+    uint64_t *ret_address, int *ret_code);
 
 typedef enum gp_free_result {
   GP_FREE_DONE,    /* the pool owned it; *ret_code is the result for the program */
@@ -162,36 +163,36 @@ gp_free_result_t gp_engine_free_with(
  * leaves the pool. During captures, blocks that leave are large ones and those that the pool cannot keep
  * without a driver call.
  */
-gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
+gp_free_result_t gp_engine_free_async(gp_engine_t *engine, const gp_stream_order_t *order, uint64_t address,
     gp_free_fn free_fn, void *arg, int *ret_code);
 
 /*
  * Use of the memory that the pool serves in place of a device's default memory pool; the driver's own figures
  * do not include it. kept: bytes that the program has freed and the pool has not released. live: bytes in use
- * by the program. peak: the highest value of live; gp_engine_ordered_reset_peak sets it to the present value.
+ * by the program. peak: the highest value of live; gp_engine_async_reset_peak sets it to the present value.
  */
-typedef struct gp_ordered_use {
+typedef struct gp_async_use {
   uint64_t kept;
   uint64_t live;
   uint64_t peak;
   uint64_t reserved_peak; /* the highest sum of live and kept, reset in the same way */
-} gp_ordered_use_t;
+} gp_async_use_t;
 
-gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int device);
-void gp_engine_ordered_reset_peak(gp_engine_t *engine, int device, bool of_reserved);
+gp_async_use_t gp_engine_async_use(gp_engine_t *engine, int device);
+void gp_engine_async_reset_peak(gp_engine_t *engine, int device, bool of_reserved);
 
 /*
  * Releases stream-ordered memory of the context's device to the driver: idle memory, and memory that is found
  * to be complete now. Never waits. Memory of cudaMalloc, whose free may wait, is released only if no device
  * has work.
  */
-void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context);
+void gp_engine_async_trim(gp_engine_t *engine, gp_context_t *context);
 
 /*
  * Called before the program ends the context. If it is the last context of its device, releases the mapped
  * stream-ordered memory that the device has completed. NULL is legal. Never waits.
  */
-void gp_engine_ordered_leave(gp_engine_t *engine, gp_context_t *context);
+void gp_engine_async_leave(gp_engine_t *engine, gp_context_t *context);
 
 /*
  * Called when the program gives the device `other` access to the default memory pool of `device`. Gives the

@@ -100,21 +100,21 @@ struct gp_engine {
   _Atomic uint64_t whole_least;
 
   /* Stream-ordered memory: */
-  bool keeps_ordered; /* GPUPOOL_ASYNC: the pool serves stream-ordered requests */
-  bool orders_plain;  /* requests get memory of contexts, if other devices have no access; needs alloc_in */
-  bool is_plain;      /* GPUPOOL_ASYNC=plain */
-  atomic_bool has_mapped;        /* memory has been mapped: a block may be a part, whatever the pool type */
-  bool leaves_ordered;           /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep such memory */
-  bool has_heaps;                /* the settings allow per-thread heaps, see heaps.h */
-  _Atomic uint32_t open_heaps;   /* open heaps of all devices */
-  _Atomic uint32_t heap_count;   /* heaps made so far */
-  gp_list_t with_heaps;          /* link in the list of engines with heaps; under that list's lock */
-  uint64_t serial;               /* unique in the process: a thread may remember a destroyed engine */
-  atomic_bool has_ordered_calls; /* the program has made a stream-ordered allocation or free */
-  atomic_bool has_programmatic;  /* a kernel was launched that does not wait for the preceding kernel */
-  gp_address_map_t identities;   /* records of created streams, by the driver's handle */
-  gp_list_t free_identities;     /* under contexts_lock */
-  uint64_t last_identity;        /* id of the newest stream record; under contexts_lock */
+  bool serves_async; /* GPUPOOL_ASYNC: the pool serves stream-ordered requests */
+  bool orders_plain; /* requests get memory of contexts, if other devices have no access; needs alloc_in */
+  bool is_plain;     /* GPUPOOL_ASYNC=plain */
+  atomic_bool has_mapped;          /* memory has been mapped: a block may be a part, whatever the pool type */
+  bool forwards_async;             /* GPUPOOL_ASYNC=driver: the driver's pools serve and keep such memory */
+  bool has_heaps;                  /* the settings allow per-thread heaps, see heaps.h */
+  _Atomic uint32_t open_heaps;     /* open heaps of all devices */
+  _Atomic uint32_t heap_count;     /* heaps made so far */
+  gp_list_t with_heaps;            /* link in the list of engines with heaps; under that list's lock */
+  uint64_t serial;                 /* unique in the process: a thread may remember a destroyed engine */
+  atomic_bool has_async_calls;     /* the program has made a stream-ordered allocation or free */
+  atomic_bool has_programmatic;    /* a kernel was launched that does not wait for the preceding kernel */
+  gp_address_map_t stream_records; /* records of created streams, by the driver's handle */
+  gp_list_t free_stream_records;   /* under contexts_lock */
+  uint64_t last_record;            /* id of the newest stream record; under contexts_lock */
 
   gp_lock_t slab_lock;
   gp_block_t *free_records; /* linked by in_bin.next */

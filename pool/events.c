@@ -127,15 +127,15 @@ void gp_event_holders(gp_engine_t *engine, gp_block_t *block)
     engine->observer.holders(engine->observer.self, &block->observer_cookie, block->refs, block->tainted);
 }
 
-bool gp_device_use_as_told(const gp_device_t *device, gp_device_use_t *ret_use)
+bool gp_device_use_at_query(const gp_device_t *device, gp_device_use_t *ret_use)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  uint64_t used = device->total > device->told_free ? device->total - device->told_free : 0;
+  uint64_t used = device->total > device->queried_free ? device->total - device->queried_free : 0;
   *ret_use = (gp_device_use_t){.total = device->total,
-      .free = device->told_free,
+      .free = device->queried_free,
       .time_ns = device->told_ns,
-      .accounted = device->told_committed + device->told_pools,
-      .in_pools = device->told_pools};
+      .accounted = device->queried_committed + device->queried_pools,
+      .in_pools = device->queried_pools};
   ret_use->unaccounted = used > ret_use->accounted ? used - ret_use->accounted : 0;
   return device->total > 0 && device->told_ns > 0;
 }
@@ -163,6 +163,6 @@ void gp_event_facts(gp_engine_t *engine, gp_device_t *device)
   if (!engine->observer.device_facts)
     return;
   gp_device_facts_t facts = {.limit = device->limit == UINT64_MAX ? 0 : device->limit};
-  facts.has_use = gp_device_use_as_told(device, &facts.use);
+  facts.has_use = gp_device_use_at_query(device, &facts.use);
   engine->observer.device_facts(engine->observer.self, device->ordinal, &facts);
 }

@@ -139,7 +139,7 @@ void gp_event_facts(gp_engine_t *engine, gp_device_t *device);
 
 /* Returns the driver's last figures for the device. Returns false if it was never queried. The caller
  * holds the device's lock. */
-bool gp_device_use_as_told(const gp_device_t *device, gp_device_use_t *ret_use);
+bool gp_device_use_at_query(const gp_device_t *device, gp_device_use_t *ret_use);
 
 /* The memory in use by requested size, for the out-of-memory report. The array has room for more sizes
  * than are reported, and keeps those with the largest totals. */

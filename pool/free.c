@@ -8,12 +8,12 @@
 #include "pool/limits/peak.h"
 #include "pool/limits/release.h"
 #include "pool/reuse/drain.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/stream_points.h"
 #include "pool/space/block_life.h"
 #include "pool/space/bound_parts.h"
-#include "pool/async/ordered_blocks.h"
+#include "pool/async/stream_blocks.h"
 #include "pool/space/segment.h"
 #include "pool/space/surplus.h"
 #include "pool/reuse/wait_in_free.h"
@@ -53,20 +53,21 @@ gp_block_t *gp_find_and_lock(gp_engine_t *engine, uint64_t address)
  * Later requests in the stream may reuse the block if its owner allocated it in stream order, and if no
  * context can end and take the block away while the stream lives. The caller holds the device's lock.
  */
-static INLINE void file(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, const gp_order_t *order)
+static INLINE void file(
+    gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, const gp_stream_order_t *order)
 {
   const gp_context_t *context = block->context;
-  gp_identity_t *identity = order->identity;
+  gp_stream_record_t *stream_record = order->stream_record;
 
-  if (!identity || identity->has_ended || order->context->device != context->device)
+  if (!stream_record || stream_record->has_ended || order->context->device != context->device)
     return;
-  bool may_serve = gp_block_is_ordered(block) && (context->is_ordered || order->context == context);
+  bool may_serve = gp_block_is_async(block) && (context->is_async || order->context == context);
   if (__builtin_expect(order->event != NULL, 0) && may_serve)
     gp_free_events_cover(block, order->event);
   if (!block->segment)
-    gp_ordered_file(identity, block, may_serve);
-  else if (!may_serve || block->segment->is_closed || !gp_bound_enter(engine, identity, block, now_ns))
-    gp_ordered_file(identity, block, false);
+    gp_stream_block_add(stream_record, block, may_serve);
+  else if (!may_serve || block->segment->is_closed || !gp_bound_enter(engine, stream_record, block, now_ns))
+    gp_stream_block_add(stream_record, block, false);
   gp_wait_in_stream_note_free(context->device);
 }
 
@@ -86,7 +87,7 @@ typedef enum ending {
  */
 static INLINE ending_t ending_of(const gp_block_t *block)
 {
-  return gp_block_is_ordered(block) ? ENDING_COMPLETE : ENDING_MAY_WAIT;
+  return gp_block_is_async(block) ? ENDING_COMPLETE : ENDING_MAY_WAIT;
 }
 
 /*
@@ -95,7 +96,7 @@ static INLINE ending_t ending_of(const gp_block_t *block)
  * NULL: none.
  */
 static INLINE int drop_and_unlock(
-    gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, ending_t ending, const gp_order_t *order)
+    gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, ending_t ending, const gp_stream_order_t *order)
 {
   bool may_wait = ending <= ENDING_RELEASE;
   gp_context_t *context = block->context;
@@ -126,7 +127,7 @@ static INLINE int drop_and_unlock(
   uint64_t block_id = block->block_id;
   bool is_beyond = ending == ENDING_MAY_WAIT && gp_wait_in_free_is_due(engine, context, 0);
   bool is_due = gp_surplus_is_due(engine, device, now_ns);
-  bool surplus = is_due && (may_wait ? gp_give_back_has(context) : gp_block_has_idle(&device->ordered));
+  bool surplus = is_due && (may_wait ? gp_give_back_has(context) : gp_block_has_idle(&device->async_context));
   if (!is_due && gp_device_stats(device)->surplus_bytes.current > 0)
     gp_surplus_note_kept(device, 0); /* the kept surplus has been allocated again */
   gp_lock_release(&device->lock);
@@ -139,7 +140,7 @@ static INLINE int drop_and_unlock(
   if (surplus && may_wait)
     (void)gp_give_back_in_free(engine, context, ending != ENDING_RELEASE);
   else if (surplus)
-    (void)gp_release_surplus(engine, &device->ordered, now_ns); /* does not wait */
+    (void)gp_release_surplus(engine, &device->async_context, now_ns); /* does not wait */
   return code;
 }
 
@@ -189,16 +190,16 @@ static bool refuse_in_segment(gp_engine_t *engine, uint64_t address, int *ret_an
  * native CUDA. order: the stream of the free, which is not capturing; NULL: none.
  */
 static __attribute__((noinline)) bool is_forwarded(
-    const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
+    const gp_engine_t *engine, const gp_block_t *block, const gp_stream_order_t *order)
 {
-  return (order ? gp_mode_forwards_ordered(engine) : gp_mode_forwards(engine)) ||
+  return (order ? gp_mode_forwards_async(engine) : gp_mode_forwards(engine)) ||
          (gp_engine_is_suspended(engine) && gp_fence_policy_needs(engine, block));
 }
 
 /* Returns true if the block must be released to the driver because the pool never reuses it, so that the
  * program's free is served by the driver, and waits as it does natively. A part of a segment is unknown to
  * the driver, and is released with its segment. */
-static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
+static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, const gp_stream_order_t *order)
 {
   if (block->segment)
     return false;
@@ -208,7 +209,7 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, c
 
 /* Returns true if the program's own free, which natively may wait or is stream-ordered, releases the block
  * to the driver. Work on memory of cudaMallocAsync is complete when it is freed by cudaFree. */
-static bool is_passed_on(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
+static bool is_passed_on(const gp_engine_t *engine, const gp_block_t *block, const gp_stream_order_t *order)
 {
   return goes_to_driver(engine, block, order) ||
          (!block->segment && (order || ending_of(block) == ENDING_MAY_WAIT) &&
@@ -218,8 +219,8 @@ static bool is_passed_on(const gp_engine_t *engine, const gp_block_t *block, con
 /* Ends the program's ownership of a block that stays in the pool. The caller holds the device's lock,
  * which this function releases. Returns the result for the program. clock_ns is the result of
  * gp_request_clock. */
-static INLINE int end_ownership_and_unlock(
-    gp_engine_t *engine, gp_block_t *block, uint64_t clock_ns, ending_t ending, const gp_order_t *order)
+static INLINE int end_ownership_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t clock_ns,
+    ending_t ending, const gp_stream_order_t *order)
 {
   gp_heap_fold_own(engine, block->context->device, false);
   uint64_t now_ns = gp_request_time(engine, block->context->device, clock_ns);
@@ -235,8 +236,8 @@ static INLINE int end_ownership_and_unlock(
 
 /* See gp_engine_free_with. The caller found the block live. If another thread frees it concurrently, that
  * is a double free, and either of the two frees may be refused. */
-static __attribute__((noinline)) gp_free_result_t free_cut_with(gp_engine_t *engine, const gp_order_t *order,
-    uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
+static __attribute__((noinline)) gp_free_result_t free_cut_with(gp_engine_t *engine,
+    const gp_stream_order_t *order, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
   *ret_code = free_fn(arg, true);
   if (*ret_code != 0)
@@ -266,7 +267,7 @@ static bool refused_by_driver(gp_engine_t *engine, gp_context_t *context, int *r
 
   if (service != GP_SERVICE_BESIDE && service != GP_SERVICE_SUSPENDED && service != GP_SERVICE_DEAD)
     return false;
-  if (context->is_ordered && service != GP_SERVICE_DEAD && !gp_mode_thread_captures(engine))
+  if (context->is_async && service != GP_SERVICE_DEAD && !gp_mode_thread_captures(engine))
     return false;
   int code = gp_free_a_little(engine, context);
   if (code == 0 || code == engine->driver.ops->code_out_of_memory)
@@ -301,9 +302,9 @@ static INLINE gp_block_t *find_for_free(
  * cudaMalloc stay if the pool serves stream-ordered memory. Memory that the program allocated in stream order
  * needs no such call.
  */
-static bool stays_in_pool(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
+static bool stays_in_pool(const gp_engine_t *engine, const gp_block_t *block, const gp_stream_order_t *order)
 {
-  if (order && gp_block_is_ordered(block))
+  if (order && gp_block_is_async(block))
     return false;
   return block->segment || (order && !is_passed_on(engine, block, order));
 }
@@ -319,8 +320,8 @@ static INLINE bool free_to_heap(gp_engine_t *engine, uint64_t address)
 }
 
 /* Frees a block. order: the stream of the free; NULL: none. */
-static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
-    gp_free_fn free_fn, void *arg, int *ret_code)
+static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_stream_order_t *order,
+    uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
   gp_peak_tell(engine);
@@ -378,7 +379,7 @@ bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address)
     gp_lock_release(&block->context->device->lock);
     return false;
   }
-  ending_t ending = gp_block_is_ordered(block) ? ENDING_COMPLETE : ENDING_KEPT;
+  ending_t ending = gp_block_is_async(block) ? ENDING_COMPLETE : ENDING_KEPT;
   int code = end_ownership_and_unlock(engine, block, clock_ns, ending, NULL);
   gp_assert(code == 0); /* only a free that waits returns a driver result */
   return true;
@@ -411,9 +412,9 @@ gp_free_result_t gp_engine_free_with(
 /* Frees a block on a device that is short of memory: records an event directly behind the work that
  * precedes the free. */
 static __attribute__((noinline)) gp_free_result_t free_with_event(gp_engine_t *engine,
-    const gp_order_t *order, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
+    const gp_stream_order_t *order, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
-  gp_order_t own = *order;
+  gp_stream_order_t own = *order;
 
   own.event = gp_wait_in_stream_record(engine, order);
   gp_free_result_t result = free_block(engine, &own, address, free_fn, arg, ret_code);
@@ -422,17 +423,17 @@ static __attribute__((noinline)) gp_free_result_t free_with_event(gp_engine_t *e
   return result;
 }
 
-gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
+gp_free_result_t gp_engine_free_async(gp_engine_t *engine, const gp_stream_order_t *order, uint64_t address,
     gp_free_fn free_fn, void *arg, int *ret_code)
 {
   gp_stream_points_want(engine);
-  if (gp_engine_is_suspended(engine) && !gp_identity_needs_no_call(order->identity))
+  if (gp_engine_is_suspended(engine) && !gp_stream_record_needs_no_call(order->stream_record))
     return gp_engine_free_with(engine, address, free_fn, arg, ret_code);
   gp_free_result_t result = __builtin_expect(gp_wait_in_stream_needs_events(order->context->device), 0)
                                 ? free_with_event(engine, order, address, free_fn, arg, ret_code)
                                 : free_block(engine, order, address, free_fn, arg, ret_code);
   if (result == GP_FREE_DONE && *ret_code == 0)
-    (void)gp_identity_freed(engine, order->identity);
+    (void)gp_stream_record_after_free(engine, order->stream_record);
   return result;
 }
 
@@ -477,7 +478,7 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   block->refs = 0;
   gp_event_holders(engine, block);
   uint64_t now_ns = gp_request_time(engine, device, clock_ns);
-  ending_t ending = gp_block_is_ordered(block) ? ENDING_NO_WAIT : ENDING_RELEASE;
+  ending_t ending = gp_block_is_async(block) ? ENDING_NO_WAIT : ENDING_RELEASE;
   (void)drop_and_unlock(engine, block, now_ns, ending, NULL); /* if it fails, the block stays deferred */
   return true;
 }
@@ -511,7 +512,7 @@ static void note_export(gp_engine_t *engine)
 /* Closes a segment. From now on no stream may reuse its parts early, either. */
 static void close_segment(gp_segment_t *segment)
 {
-  gp_bound_unfile_segment(segment);
+  gp_bound_remove_segment(segment);
   gp_segment_close(segment);
 }
 

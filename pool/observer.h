@@ -79,7 +79,7 @@ typedef struct gp_observed {
 typedef uint64_t (*gp_step_fn)(
     void *self, gp_observed_t *block, uint64_t context, int device, bool is_cut, uint64_t time_ns);
 
-/* The next owner of a block, for hand_on() of gp_observer_t. */
+/* The next owner of a block, for reuse() of gp_observer_t. */
 typedef struct gp_next_owner {
   uint64_t requested;
   uint64_t block_id;
@@ -134,10 +134,10 @@ typedef enum gp_occasion {
  * free_requested() for frees without a detail. They are called under the conditions of event(), and return
  * the event's time, or 0: then the pool calls event() instead. NULL: event() receives everything.
  *
- * keep() and hand_on() report the events of blocks in a heap (heaps.h): keep() a free_requested, hand_on() a
+ * keep() and reuse() report the events of blocks in a heap (heaps.h): keep() a free_requested, reuse() a
  * free_completed and then an alloc, while the block still has its earlier owner. They are called with only
  * that heap's lock held. *last_ns is the time of the heap's last event, and they raise it. They return the
- * event's time, hand_on() that of the alloc. If they return 0, they have changed nothing, and the heap must
+ * event's time, reuse() that of the alloc. If they return 0, they have changed nothing, and the heap must
  * not keep or reuse the block. join() announces that the device's next events are later than last_ns, the
  * time of a heap's last event; it is called under the conditions of event(). If these three are NULL, heaps
  * are used only while the observer wants no events.
@@ -163,7 +163,7 @@ typedef struct gp_observer {
   gp_step_fn free_completed;
   uint64_t (*keep)(
       void *self, gp_observed_t *block, int device, bool is_cut, uint64_t *last_ns, uint64_t time_ns);
-  uint64_t (*hand_on)(void *self, gp_observed_t *block, const gp_next_owner_t *next, int device, bool is_cut,
+  uint64_t (*reuse)(void *self, gp_observed_t *block, const gp_next_owner_t *next, int device, bool is_cut,
       uint64_t *last_ns, uint64_t time_ns);
   void (*join)(void *self, int device, uint64_t last_ns);
   void (*holders)(void *self, const gp_cookie_t *cookie, uint32_t refs, bool tainted);

@@ -124,7 +124,7 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
  * (current_context.h). Called before the driver's call that lets the program use the green context, so that
  * the pool reuses no block in between.
  */
-static void make_way_for_green(void)
+static void forward_for_green(void)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
 
@@ -140,14 +140,14 @@ CUresult CUDAAPI hook_cuGreenCtxCreate(void **green, void *description, CUdevice
   gp_engine_t *engine = gp_library_engine(); /* binds the driver */
   CUresult result = GP_REAL_CALL(cuGreenCtxCreate, green, description, device, flags);
   if (engine && result == CUDA_SUCCESS && !gp_green_context_created(engine, *green, device))
-    make_way_for_green();
+    forward_for_green();
   return result;
 }
 
 CUresult CUDAAPI hook_cuGreenCtxStreamCreate(CUstream *stream, void *green, unsigned flags, int priority)
 {
   if (gp_library_engine() && !gp_green_context_is_known(green))
-    make_way_for_green();
+    forward_for_green();
   return GP_REAL_CALL(cuGreenCtxStreamCreate, stream, green, flags, priority);
 }
 
@@ -155,7 +155,7 @@ CUresult CUDAAPI hook_cuCtxFromGreenCtx(CUcontext *context, void *green)
 {
   gp_engine_t *engine = gp_library_engine(); /* binds the driver */
   if (engine && !gp_green_context_is_known(green))
-    make_way_for_green();
+    forward_for_green();
   CUresult result = GP_REAL_CALL(cuCtxFromGreenCtx, context, green);
   if (engine && result == CUDA_SUCCESS)
     gp_green_context_converted(green, *context);
@@ -179,7 +179,7 @@ static ending_t begin_destroy(CUcontext handle)
   if (ending.engine) {
     /* Finds it by the handle alone, because every record under that handle is invalid afterwards. */
     ending.context = handle ? gp_engine_find_context(ending.engine, handle) : NULL;
-    gp_engine_ordered_leave(ending.engine, ending.context);
+    gp_engine_async_leave(ending.engine, ending.context);
     gp_engine_suspend(ending.engine);
   }
   return ending;
@@ -260,7 +260,7 @@ static void leave_device(CUdevice device)
 {
   gp_engine_t *engine = gp_library_engine();
   if (engine)
-    gp_engine_ordered_leave(engine, gp_engine_device_context(engine, device));
+    gp_engine_async_leave(engine, gp_engine_device_context(engine, device));
 }
 
 CUresult CUDAAPI hook_cuDevicePrimaryCtxReset(CUdevice device)

@@ -77,7 +77,7 @@ void gp_event_record_end(CUevent event, const gp_stream_point_t *point)
   if (record && record->recording > 0) {
     gp_assert(record->version == 0); /* gp_event_record_begin reset it */
     record->recording--;
-    if (point->identity && !record->overlapped && !record->distrusted) {
+    if (point->stream_record && !record->overlapped && !record->distrusted) {
       record->point = *point;
       record->version = ++last_version;
     }
@@ -110,7 +110,7 @@ void gp_event_forget(CUevent event)
 
 gp_stream_point_t gp_event_take(CUevent event, uint64_t *ret_version)
 {
-  gp_stream_point_t point = {.identity = NULL};
+  gp_stream_point_t point = {.stream_record = NULL};
 
   enter();
   const event_t *record = find(event);

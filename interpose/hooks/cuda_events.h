@@ -13,7 +13,8 @@
 #include "pool/engine.h"
 
 /* Called before and after the driver records an event. *point, which is copied, is where the event was
- * recorded. Its identity is NULL if the event stands for no point, for example because the record failed. */
+ * recorded. Its stream_record is NULL if the event stands for no point, for example because the record
+ * failed. */
 void gp_event_record_begin(CUevent event);
 void gp_event_record_end(CUevent event, const gp_stream_point_t *point);
 

@@ -8,7 +8,7 @@
 #include "interpose/hooks/stream_place.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "pool/reuse/stream_points.h"
 
 /* From cuda.h: CU_EVENT_RECORD_EXTERNAL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, and offsets in CUgraphNodeParams
@@ -49,7 +49,7 @@ static void begin(recording_t *recording, CUevent event, CUstream stream, bool p
   if (recording->engine) {
     gp_event_record_begin(event);
     recording->asked = gp_engine_ask_begin(engine);
-    recording->point = gp_identity_point(gp_stream_identity(engine, stream, per_thread), true);
+    recording->point = gp_stream_record_point(gp_stream_record_find(engine, stream, per_thread), true);
   }
 }
 
@@ -59,7 +59,7 @@ static CUresult end(recording_t *recording, CUresult result)
     return result;
   /* During a capture the event may stand for a node of a graph. */
   if (result != CUDA_SUCCESS || !gp_engine_may_conclude(recording->engine, recording->asked))
-    recording->point = (gp_stream_point_t){.identity = NULL};
+    recording->point = (gp_stream_point_t){.stream_record = NULL};
   gp_event_record_end(recording->event, &recording->point);
   return result;
 }
@@ -173,7 +173,7 @@ static CUresult waits(const asking_t *asking, CUstream stream, bool per_thread, 
 {
   if (asking->engine && result == CUDA_SUCCESS && gp_engine_may_conclude(asking->engine, asking->asked) &&
       gp_event_still_is(asking->event, asking->version))
-    gp_stream_point_awaited(gp_stream_identity(asking->engine, stream, per_thread), &asking->point);
+    gp_stream_point_awaited(gp_stream_record_find(asking->engine, stream, per_thread), &asking->point);
   return result;
 }
 

@@ -118,8 +118,8 @@ void gp_forward_end(gp_forward_call_t *call, CUresult result, const void *place)
   call->is_counted = true;
 }
 
-void gp_forward_free_begin(
-    gp_forward_free_t *call, gp_engine_t *engine, gp_space_t space, uint64_t key, const gp_order_t *order)
+void gp_forward_free_begin(gp_forward_free_t *call, gp_engine_t *engine, gp_space_t space, uint64_t key,
+    const gp_stream_order_t *order)
 {
   call->engine = engine;
   if (!engine)

@@ -91,8 +91,8 @@ typedef struct gp_forward_free {
   } while (0)
 
 /* *call contains the record until the end, and must not move: other threads may wait for the record. */
-void gp_forward_free_begin(
-    gp_forward_free_t *call, gp_engine_t *engine, gp_space_t space, uint64_t key, const gp_order_t *order);
+void gp_forward_free_begin(gp_forward_free_t *call, gp_engine_t *engine, gp_space_t space, uint64_t key,
+    const gp_stream_order_t *order);
 void gp_forward_free_end(gp_forward_free_t *call, CUresult result);
 void gp_forward_free_undo(void *call);
 

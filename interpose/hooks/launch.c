@@ -3,7 +3,7 @@
 #include "interpose/hooks/stream_place.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "pool/reuse/stream_points.h"
 
 /* Attribute numbers of CUlaunchAttribute, defined here because older headers lack them: CUDA 11.8 and 12.3
@@ -17,7 +17,7 @@
  * CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT): the event then no
  * longer stands for a point of the stream. Programmatic launches do not wait for the preceding kernel, whose
  * memory they may have been given: that kernel must complete first, and from then on the library relies on no
- * stream's order (pool/reuse/identities.h).
+ * stream's order (pool/reuse/stream_records.h).
  */
 static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thread)
 {
@@ -32,12 +32,12 @@ static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thr
         (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT || attribute->id == ATTRIBUTE_COMPLETION_EVENT))
       gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in either structure */
     if (is_programmatic)
-      gp_identity_launches_early(engine, gp_stream_identity(engine, config->hStream, per_thread),
+      gp_stream_record_prevent_overlap(engine, gp_stream_record_find(engine, config->hStream, per_thread),
           gp_engine_is_suspended(engine) && gp_stream_is_captured(config->hStream, per_thread));
   }
 #else
   (void)launch; /* a toolkit whose headers lack the structure has no such launches */
-  gp_identity_launches_early(engine, NULL, false);
+  gp_stream_record_prevent_overlap(engine, NULL, false);
 #endif
 }
 

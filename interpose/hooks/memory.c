@@ -66,14 +66,14 @@ CUresult CUDAAPI hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
     gp_engine_note_result(engine, (int)result);
     return result;
   }
-  uint64_t told_free = driver_free;
-  uint64_t told_total = driver_total;
+  uint64_t queried_free = driver_free;
+  uint64_t reported_total = driver_total;
   if (context)
-    gp_engine_translate_info(engine, context, &told_free, &told_total);
+    gp_engine_translate_info(engine, context, &queried_free, &reported_total);
   if (free_bytes)
-    *free_bytes = (size_t)told_free;
+    *free_bytes = (size_t)queried_free;
   if (total_bytes)
-    *total_bytes = (size_t)told_total;
+    *total_bytes = (size_t)reported_total;
   return result;
 }
 

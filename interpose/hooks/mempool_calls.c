@@ -104,7 +104,7 @@ static gp_engine_t *keeper_of(CUmemoryPool pool, int *ret_device)
  * their sum may exceed the real peak.
  */
 static void add_own(
-    CUmemoryPool pool, CUmemPool_attribute attribute, const gp_ordered_use_t *use, cuuint64_t *told)
+    CUmemoryPool pool, CUmemPool_attribute attribute, const gp_async_use_t *use, cuuint64_t *told)
 {
   bool of_reserved = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH;
   CUmemPool_attribute now =
@@ -131,7 +131,7 @@ CUresult CUDAAPI hook_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribu
 
   if (!engine || result != CUDA_SUCCESS)
     return result;
-  gp_ordered_use_t use = gp_engine_ordered_use(engine, device);
+  gp_async_use_t use = gp_engine_async_use(engine, device);
   add_own(pool, attribute, &use, value);
   return result;
 }
@@ -158,9 +158,9 @@ CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribu
     return result;
   if (is_reuse_attribute(attribute) && *(const int *)value == 0) {
     gp_mempool_bar(device);
-    gp_engine_ordered_trim(engine, gp_engine_device_context(engine, device));
+    gp_engine_async_trim(engine, gp_engine_device_context(engine, device));
   } else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH || attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) {
-    gp_engine_ordered_reset_peak(engine, device, attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
+    gp_engine_async_reset_peak(engine, device, attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
   }
   return result;
 }
@@ -187,10 +187,10 @@ CUresult CUDAAPI hook_cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep)
 
   if (engine && GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ==
                     CUDA_SUCCESS) {
-    gp_ordered_use_t use = gp_engine_ordered_use(engine, device);
+    gp_async_use_t use = gp_engine_async_use(engine, device);
     reserved += use.live + use.kept;
   }
   if (engine && reserved > bytes_to_keep)
-    gp_engine_ordered_trim(engine, gp_engine_device_context(engine, device));
+    gp_engine_async_trim(engine, gp_engine_device_context(engine, device));
   return GP_REAL_CALL(cuMemPoolTrimTo, pool, bytes_to_keep);
 }

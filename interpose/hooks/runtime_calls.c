@@ -14,7 +14,7 @@
 
 /* The entry of the last call that this thread forwarded to a runtime, until that runtime calls the driver. No
  * other call can replace the entry meanwhile, because a call that would have to look is forwarded, too. */
-static _Thread_local gp_runtime_way_t *asked __attribute__((tls_model("initial-exec")));
+static _Thread_local gp_runtime_route_t *asked __attribute__((tls_model("initial-exec")));
 
 /* The library serves calls from the first confirmation until the program begins to exit. At exit, handlers of
  * the driver and the runtime make every call fail; they were registered earlier, so this library's handler
@@ -41,10 +41,10 @@ static gp_runtime_share_t share;
 
 /* Returns true if the runtime's function or the hook that it calls has been patched since then. The library
  * that patched the function must see every call. */
-static bool is_patched(const gp_runtime_way_t *way, gp_runtime_function_t function)
+static bool is_patched(const gp_runtime_route_t *route, gp_runtime_function_t function)
 {
   return gp_detour_first_bytes(hooks[function]) != hook_bytes[function] ||
-         gp_detour_first_bytes(way->real[function]) != way->first_bytes[function];
+         gp_detour_first_bytes(route->real[function]) != route->first_bytes[function];
 }
 
 void gp_runtime_stop(void)
@@ -94,17 +94,17 @@ static bool is_watched(void)
 void gp_runtime_reached_driver(gp_context_t *context, const void *caller)
 {
   const char *place = caller;
-  gp_runtime_way_t *way = asked;
+  gp_runtime_route_t *route = asked;
 
-  if (!way)
+  if (!route)
     return;
   asked = NULL;
   const gp_runtime_share_t *all = gp_library_runtime_share();
-  if (place < way->runtime_begin || place >= way->runtime_end || (all->most_bytes == 0 && !all->frees) ||
+  if (place < route->runtime_begin || place >= route->runtime_end || (all->most_bytes == 0 && !all->frees) ||
       is_watched())
     return;
   begin();
-  way->context = context;
+  route->context = context;
 }
 
 static int none(void)
@@ -114,53 +114,53 @@ static int none(void)
 
 /* Returns the function to which the stub forwards the call. In a process without the runtime only weak
  * references to these names lead here; without this library such a program would not call them. */
-static void *go_on(gp_runtime_way_t *way, gp_runtime_function_t function)
+static void *go_on(gp_runtime_route_t *route, gp_runtime_function_t function)
 {
-  asked = way->runtime_begin ? way : NULL;
-  return way->real[function] ? way->real[function] : (void *)(uintptr_t)none;
+  asked = route->runtime_begin ? route : NULL;
+  return route->real[function] ? route->real[function] : (void *)(uintptr_t)none;
 }
 
 /* Returns the engine if calls of that runtime may be served, else NULL. */
-static gp_engine_t *engine_for(const gp_runtime_way_t *way, gp_runtime_function_t function)
+static gp_engine_t *engine_for(const gp_runtime_route_t *route, gp_runtime_function_t function)
 {
-  if (!way->runtime_begin || atomic_load_explicit(&stage, memory_order_acquire) != STAGE_SERVING ||
-      is_patched(way, function) || gp_green_contexts_exist())
+  if (!route->runtime_begin || atomic_load_explicit(&stage, memory_order_acquire) != STAGE_SERVING ||
+      is_patched(route, function) || gp_green_contexts_exist())
     return NULL;
   return gp_library_engine();
 }
 
 /* Returns true if the context, which is current in the driver, is the one that the runtime uses in this
  * thread: the runtime has called the driver with it. */
-static bool is_confirmed(const gp_runtime_way_t *way, const gp_context_t *context)
+static bool is_confirmed(const gp_runtime_route_t *route, const gp_context_t *context)
 {
-  return context && context == way->context;
+  return context && context == route->context;
 }
 
 void *gp_runtime_cudaMalloc(void **ret, size_t bytes, void *unused, const void *caller)
 {
-  gp_runtime_way_t *way = gp_runtime_way(caller);
-  gp_engine_t *engine = ret ? engine_for(way, GP_RUNTIME_cudaMalloc) : NULL;
+  gp_runtime_route_t *route = gp_runtime_route(caller);
+  gp_engine_t *engine = ret ? engine_for(route, GP_RUNTIME_cudaMalloc) : NULL;
   uint64_t address;
 
   (void)unused;
   if (!engine || bytes > share.most_bytes)
-    return go_on(way, GP_RUNTIME_cudaMalloc);
+    return go_on(route, GP_RUNTIME_cudaMalloc);
   gp_context_t *context = gp_current_context(engine);
-  if (!is_confirmed(way, context) || !gp_engine_alloc_kept(engine, context, bytes, &address))
-    return go_on(way, GP_RUNTIME_cudaMalloc);
+  if (!is_confirmed(route, context) || !gp_engine_alloc_kept(engine, context, bytes, &address))
+    return go_on(route, GP_RUNTIME_cudaMalloc);
   *ret = (void *)(uintptr_t)address;
   return NULL;
 }
 
 void *gp_runtime_cudaFree(void *pointer, size_t unused, void *unused_too, const void *caller)
 {
-  gp_runtime_way_t *way = gp_runtime_way(caller);
-  gp_engine_t *engine = pointer ? engine_for(way, GP_RUNTIME_cudaFree) : NULL;
+  gp_runtime_route_t *route = gp_runtime_route(caller);
+  gp_engine_t *engine = pointer ? engine_for(route, GP_RUNTIME_cudaFree) : NULL;
 
   (void)unused;
   (void)unused_too;
-  if (!engine || !share.frees || !is_confirmed(way, gp_current_context_by_handle(engine)) ||
+  if (!engine || !share.frees || !is_confirmed(route, gp_current_context_by_handle(engine)) ||
       !gp_engine_free_kept(engine, (uint64_t)(uintptr_t)pointer))
-    return go_on(way, GP_RUNTIME_cudaFree);
+    return go_on(route, GP_RUNTIME_cudaFree);
   return NULL;
 }

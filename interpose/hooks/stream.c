@@ -6,7 +6,7 @@
 #include "interpose/hooks/stream_place.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/stream_points.h"
 #include "base/cancel.h"
@@ -22,7 +22,7 @@ static void follow(gp_engine_t *engine, CUstream stream, unsigned flags)
   gp_known_stream_add(engine, context, (uint64_t)(uintptr_t)stream);
   if (!context)
     gp_known_streams_miss(engine);
-  gp_identity_created(engine, context, (uint64_t)(uintptr_t)stream, !(flags & CU_STREAM_NON_BLOCKING));
+  gp_stream_record_begin(engine, context, (uint64_t)(uintptr_t)stream, !(flags & CU_STREAM_NON_BLOCKING));
 }
 
 static CUresult created(CUresult result, const CUstream *stream, unsigned flags)
@@ -80,7 +80,7 @@ static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
   if (leaving.engine) {
     leaving.capture = gp_capture_take(leaving.engine, stream);
     leaving.known = gp_known_stream_remove(leaving.engine, (uint64_t)(uintptr_t)stream);
-    gp_identity_ends(leaving.engine, (uint64_t)(uintptr_t)stream);
+    gp_stream_record_end(leaving.engine, (uint64_t)(uintptr_t)stream);
   }
   GP_CANCEL_UNDO(result, call ? call(stream) : CUDA_ERROR_NOT_FOUND, keep, &leaving);
   if (!leaving.engine)
@@ -106,58 +106,58 @@ CUresult CUDAAPI hook_cuStreamDestroy_v2(CUstream stream)
 }
 
 /* What a synchronization or query proves about a stream if it succeeds. */
-typedef struct fact {
+typedef struct proof {
   gp_engine_t *engine; /* NULL: it proves nothing, and the members below are undefined */
   uint64_t asked;
   gp_stream_point_t point; /* proves that stream-ordered frees before this point are complete */
-} fact_t;
+} proof_t;
 
-static void begin(fact_t *fact, CUstream stream, bool per_thread)
+static void begin(proof_t *proof, CUstream stream, bool per_thread)
 {
   gp_engine_t *engine = gp_library_engine();
 
-  fact->engine = engine && gp_stream_points_are_wanted(engine) ? engine : NULL;
-  if (!fact->engine)
+  proof->engine = engine && gp_stream_points_are_wanted(engine) ? engine : NULL;
+  if (!proof->engine)
     return;
-  fact->asked = gp_engine_ask_begin(engine);
-  fact->point = gp_identity_point(gp_stream_identity(engine, stream, per_thread), false);
+  proof->asked = gp_engine_ask_begin(engine);
+  proof->point = gp_stream_record_point(gp_stream_record_find(engine, stream, per_thread), false);
 }
 
-static CUresult end(const fact_t *fact, CUresult result)
+static CUresult end(const proof_t *proof, CUresult result)
 {
-  if (!fact->engine || result == CUDA_ERROR_NOT_READY)
+  if (!proof->engine || result == CUDA_ERROR_NOT_READY)
     return result;
   if (result != CUDA_SUCCESS)
-    gp_engine_note_result(fact->engine, (int)result);
-  else if (gp_engine_may_conclude(fact->engine, fact->asked))
-    gp_engine_stream_passed(fact->engine, &fact->point);
+    gp_engine_note_result(proof->engine, (int)result);
+  else if (gp_engine_may_conclude(proof->engine, proof->asked))
+    gp_engine_stream_passed(proof->engine, &proof->point);
   return result;
 }
 
 CUresult CUDAAPI hook_cuStreamSynchronize(CUstream stream)
 {
-  fact_t fact;
-  begin(&fact, stream, false);
-  return end(&fact, GP_REAL_CALL(cuStreamSynchronize, stream));
+  proof_t proof;
+  begin(&proof, stream, false);
+  return end(&proof, GP_REAL_CALL(cuStreamSynchronize, stream));
 }
 
 CUresult CUDAAPI hook_cuStreamSynchronize_ptsz(CUstream stream)
 {
-  fact_t fact;
-  begin(&fact, stream, true);
-  return end(&fact, GP_REAL_CALL(cuStreamSynchronize_ptsz, stream));
+  proof_t proof;
+  begin(&proof, stream, true);
+  return end(&proof, GP_REAL_CALL(cuStreamSynchronize_ptsz, stream));
 }
 
 CUresult CUDAAPI hook_cuStreamQuery(CUstream stream)
 {
-  fact_t fact;
-  begin(&fact, stream, false);
-  return end(&fact, GP_REAL_CALL(cuStreamQuery, stream));
+  proof_t proof;
+  begin(&proof, stream, false);
+  return end(&proof, GP_REAL_CALL(cuStreamQuery, stream));
 }
 
 CUresult CUDAAPI hook_cuStreamQuery_ptsz(CUstream stream)
 {
-  fact_t fact;
-  begin(&fact, stream, true);
-  return end(&fact, GP_REAL_CALL(cuStreamQuery_ptsz, stream));
+  proof_t proof;
+  begin(&proof, stream, true);
+  return end(&proof, GP_REAL_CALL(cuStreamQuery_ptsz, stream));
 }

@@ -7,7 +7,7 @@
 #include "interpose/hooks/forward.h"
 #include "interpose/hooks/stream_place.h"
 #include "interpose/routes/real.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 
 /*
  * Returns true if the stream is capturing. An allocation is then a node of the graph: it has no memory before
@@ -36,7 +36,7 @@ static gp_forward_call_t call_of(
   bool counted = engine && pointer && !is_captured(engine, stream, per_thread);
   gp_context_t *context = counted ? gp_current_context(engine) : NULL;
   CUmemoryPool used = context && !pool ? gp_mempool_current(gp_context_device(context)) : pool;
-  if (counted && gp_engine_leaves_ordered(engine))
+  if (counted && gp_engine_forwards_async(engine))
     keep_freed(context, used);
   gp_forward_call_t call = {.bytes = counted ? bytes : 0,
       .pool = (uint64_t)(uintptr_t)used,
@@ -59,20 +59,23 @@ static gp_forward_call_t call_of(
  * stands for green contexts, but the default streams of a green context are not the primary context's: they
  * have no stream record.
  */
-static bool order_of(gp_engine_t *engine, CUstream stream, bool per_thread, gp_order_t *ret_order)
+static bool order_of(gp_engine_t *engine, CUstream stream, bool per_thread, gp_stream_order_t *ret_order)
 {
   uint64_t handle = (uint64_t)(uintptr_t)stream;
-  gp_order_t order = {.stream = handle ? handle : per_thread ? GP_STREAM_PER_THREAD : GP_STREAM_LEGACY};
+  gp_stream_order_t order = {.stream = handle       ? handle
+                                       : per_thread ? GP_STREAM_PER_THREAD
+                                                    : GP_STREAM_LEGACY};
 
-  order.identity = gp_stream_identity(engine, stream, per_thread);
-  order.context = order.identity ? gp_identity_context(order.identity) : gp_stream_context(engine, stream);
+  order.stream_record = gp_stream_record_find(engine, stream, per_thread);
+  order.context =
+      order.stream_record ? gp_stream_record_context(order.stream_record) : gp_stream_context(engine, stream);
   *ret_order = order;
   return order.context != NULL;
 }
 
 /* Returns true if the program's request is for the default pool of the stream's device: either `pool` is that
  * pool, or pool is NULL and cuMemAllocAsync uses that pool. */
-static bool is_of_default_pool(const gp_order_t *order, CUmemoryPool pool)
+static bool is_of_default_pool(const gp_stream_order_t *order, CUmemoryPool pool)
 {
   int device = gp_context_device(order->context);
   int own;
@@ -86,13 +89,13 @@ static bool serve(
     CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread, CUresult *result)
 {
   gp_engine_t *engine = gp_library_engine();
-  gp_order_t order;
+  gp_stream_order_t order;
   uint64_t address;
   int code;
 
-  if (!engine || !pointer || !gp_engine_keeps_ordered(engine) || is_captured(engine, stream, per_thread) ||
+  if (!engine || !pointer || !gp_engine_serves_async(engine) || is_captured(engine, stream, per_thread) ||
       !order_of(engine, stream, per_thread, &order) || !is_of_default_pool(&order, pool) ||
-      !gp_engine_alloc_ordered(engine, &order, bytes, &address, &code))
+      !gp_engine_alloc_async(engine, &order, bytes, &address, &code))
     return false;
   if (code == CUDA_SUCCESS)
     *pointer = (CUdeviceptr)address;
@@ -182,17 +185,17 @@ static CUresult free_async(free_async_call_t arguments)
   CUresult result;
   int code;
 
-  gp_order_t order = {.context = NULL};
+  gp_stream_order_t order = {.context = NULL};
 
   if (!engine)
     return (CUresult)call_free_async(&arguments, false);
   bool per_thread = arguments.function == GP_FN_cuMemFreeAsync_ptsz;
-  bool is_ordered = gp_engine_keeps_ordered(engine) && !is_captured(engine, arguments.stream, per_thread) &&
-                    order_of(engine, arguments.stream, per_thread, &order);
+  bool is_async = gp_engine_serves_async(engine) && !is_captured(engine, arguments.stream, per_thread) &&
+                  order_of(engine, arguments.stream, per_thread, &order);
   uint64_t address = (uint64_t)arguments.pointer;
   gp_free_result_t freed =
-      is_ordered ? gp_engine_free_ordered(engine, &order, address, call_free_async, &arguments, &code)
-                 : gp_engine_free_with(engine, address, call_free_async, &arguments, &code);
+      is_async ? gp_engine_free_async(engine, &order, address, call_free_async, &arguments, &code)
+               : gp_engine_free_with(engine, address, call_free_async, &arguments, &code);
   if (freed == GP_FREE_DONE)
     return (CUresult)code;
   GP_FORWARD_FREE_IN(result, engine, GP_SPACE_POINTER, (uint64_t)arguments.pointer, &order,

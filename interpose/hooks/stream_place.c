@@ -2,7 +2,7 @@
 
 #include "interpose/hooks/current_context.h"
 #include "interpose/routes/real.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 
 static bool is_handle(CUstream stream)
 {
@@ -58,13 +58,13 @@ bool gp_stream_is_captured(CUstream stream, bool per_thread)
   return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-gp_identity_t *gp_stream_identity(gp_engine_t *engine, CUstream stream, bool per_thread)
+gp_stream_record_t *gp_stream_record_find(gp_engine_t *engine, CUstream stream, bool per_thread)
 {
   if (is_handle(stream))
-    return gp_identity_of(engine, (uint64_t)(uintptr_t)stream);
+    return gp_stream_record_of(engine, (uint64_t)(uintptr_t)stream);
   gp_context_t *context = gp_current_context(engine);
-  if (!context || gp_green_contexts_exist() || !gp_engine_keeps_ordered(engine))
+  if (!context || gp_green_contexts_exist() || !gp_engine_serves_async(engine))
     return NULL;
   bool is_own = stream ? stream == CU_STREAM_PER_THREAD : per_thread;
-  return gp_identity_of_default(engine, context, is_own ? GP_STREAM_PER_THREAD : GP_STREAM_LEGACY);
+  return gp_stream_record_of_default(engine, context, is_own ? GP_STREAM_PER_THREAD : GP_STREAM_LEGACY);
 }

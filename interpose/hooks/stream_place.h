@@ -12,7 +12,7 @@
  * handle, or NULL if the stream has no record. If per_thread is true, a NULL stream is the per-thread default
  * stream. Any thread; the caller holds no lock.
  */
-gp_identity_t *gp_stream_identity(gp_engine_t *engine, CUstream stream, bool per_thread);
+gp_stream_record_t *gp_stream_record_find(gp_engine_t *engine, CUstream stream, bool per_thread);
 
 /*
  * Submits a no-op to the stream in place of the program's call, so that the call keeps its ordering effects

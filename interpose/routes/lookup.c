@@ -107,7 +107,7 @@ static void *decide_unknown(void *handle, const char *name, const void *return_a
       gp_real_is_driver_address(return_address))
     return NULL;
   gp_real_bind_object(function);
-  void *handed_out = gp_unknown_hand_out(function, name, effect);
+  void *handed_out = gp_unknown_wrap(function, name, effect);
   (void)dlerror(); /* see gp_dlsym_decide */
   return handed_out == function ? NULL : handed_out;
 }
@@ -303,7 +303,7 @@ static void *substitute(const char *symbol, int version, uint64_t flags, void *f
       return hooks[i].hook;
   if (!gp_class_has_family(symbol) || gp_class_is_unsure(symbol, version) ||
       is_newer(symbol, version, flags, function))
-    return gp_unknown_hand_out(function, symbol, gp_class_effect(symbol));
+    return gp_unknown_wrap(function, symbol, gp_class_effect(symbol));
   /* Either the driver's pointers differ from its exports, and the documented rule decides; or this is a
    * variant that the library does not hook on purpose (CUDA 2's 32-bit ABI). */
   const gp_hook_t *variant = find_variant(symbol, version, (flags & FLAG_PER_THREAD) != 0);

@@ -15,7 +15,8 @@
 
 #define DEFINERS 8
 
-_Thread_local gp_runtime_way_t gp_runtime_ways[GP_RUNTIME_WAYS] __attribute__((tls_model("initial-exec")));
+_Thread_local gp_runtime_route_t gp_runtime_routes[GP_RUNTIME_ROUTES]
+    __attribute__((tls_model("initial-exec")));
 
 static const char *const names[GP_RUNTIME_COUNT] = {
 #define RUNTIME(symbol) [GP_RUNTIME_##symbol] = #symbol,
@@ -100,7 +101,8 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
   walk->unloads = info->dlpi_subs;
   if (walk->loader && (const char *)info->dlpi_addr == walk->loader)
     walk->loader = NULL;
-  if (!gp_object_read(info, &object) || gp_object_has(&object, (const void *)(uintptr_t)gp_runtime_find_way))
+  if (!gp_object_read(info, &object) ||
+      gp_object_has(&object, (const void *)(uintptr_t)gp_runtime_find_route))
     return 0;
   bool stays = is_program || walk->loader || object.stays;
   if (gp_object_has(&object, walk->caller)) {
@@ -193,54 +195,54 @@ void *gp_runtime_look_up(const char *name, const void *caller)
   return function;
 }
 
-static void fill_from_loader(gp_runtime_way_t *way, const walk_t *walk)
+static void fill_from_loader(gp_runtime_route_t *route, const walk_t *walk)
 {
   const char *version = needed_version(walk);
 
   for (int i = 0; i < GP_RUNTIME_COUNT; i++) {
-    way->real[i] = ask_loader(walk, walk->caller, names[i], version);
-    for (unsigned k = 0; !way->real[i] && k < walk->definer_count && k < DEFINERS; k++)
-      way->real[i] = walk->definers[k].functions[i];
+    route->real[i] = ask_loader(walk, walk->caller, names[i], version);
+    for (unsigned k = 0; !route->real[i] && k < walk->definer_count && k < DEFINERS; k++)
+      route->real[i] = walk->definers[k].functions[i];
   }
   (void)dlerror(); /* clears an error that is not the caller's */
 }
 
 /* Stores the first bytes of the entry's functions. Returns true if one of the functions is patched. */
-static bool is_patched(gp_runtime_way_t *way)
+static bool is_patched(gp_runtime_route_t *route)
 {
   bool result = false;
 
   for (int i = 0; i < GP_RUNTIME_COUNT; i++) {
-    way->first_bytes[i] = gp_detour_first_bytes(way->real[i]);
-    result |= gp_detour_is_likely(way->first_bytes[i]);
+    route->first_bytes[i] = gp_detour_first_bytes(route->real[i]);
+    result |= gp_detour_is_likely(route->first_bytes[i]);
   }
   return result;
 }
 
-static void look(const void *caller, gp_runtime_way_t *way)
+static void look(const void *caller, gp_runtime_route_t *route)
 {
   walk_t walk = {.caller = caller, .loader = (const char *)getauxval(AT_BASE)};
 
   (void)gp_loader_walk(look_at, &walk);
-  *way = (gp_runtime_way_t){.unloads = walk.unloads};
+  *route = (gp_runtime_route_t){.unloads = walk.unloads};
   if (walk.has_caller) {
-    way->begin = walk.caller_object.begin;
-    way->end = walk.caller_object.end;
+    route->begin = walk.caller_object.begin;
+    route->end = walk.caller_object.end;
   }
   const definer_t *definer = choose(&walk);
   if (!definer || !definer->functions[0]) {
     if (walk.definer_count > 0)
-      fill_from_loader(way, &walk);
+      fill_from_loader(route, &walk);
     else
-      way->begin = way->end = NULL; /* a runtime may still be loaded later */
+      route->begin = route->end = NULL; /* a runtime may still be loaded later */
     return;
   }
-  memcpy(way->real, definer->functions, sizeof(way->real));
+  memcpy(route->real, definer->functions, sizeof(route->real));
   if (walk.has_caller && walk.caller_stays && definer->stays)
-    way->unloads = GP_RUNTIME_STAYS;
-  if (definer->is_runtime && !is_patched(way)) {
-    way->runtime_begin = definer->begin;
-    way->runtime_end = definer->end;
+    route->unloads = GP_RUNTIME_STAYS;
+  if (definer->is_runtime && !is_patched(route)) {
+    route->runtime_begin = definer->begin;
+    route->runtime_end = definer->end;
   }
 }
 
@@ -254,29 +256,29 @@ static int read_unloads(struct dl_phdr_info *info, size_t size, void *arg)
 
 /* Returns true if the entry's objects are still loaded. In a forked child the loader's lock may remain locked
  * by a thread of the parent, so the count is not read there; nothing was unloaded since. */
-static bool holds(const gp_runtime_way_t *way)
+static bool holds(const gp_runtime_route_t *route)
 {
-  uint64_t unloads = way->unloads;
+  uint64_t unloads = route->unloads;
 
-  if (way->unloads != GP_RUNTIME_STAYS && gp_process_is_ours())
+  if (route->unloads != GP_RUNTIME_STAYS && gp_process_is_ours())
     (void)gp_loader_walk(read_unloads, &unloads);
-  return unloads == way->unloads;
+  return unloads == route->unloads;
 }
 
-gp_runtime_way_t *gp_runtime_find_way(const void *caller)
+gp_runtime_route_t *gp_runtime_find_route(const void *caller)
 {
   static _Thread_local unsigned next __attribute__((tls_model("initial-exec")));
-  gp_runtime_way_t *ways = gp_runtime_ways;
+  gp_runtime_route_t *routes = gp_runtime_routes;
   const char *place = caller;
 
   int i = 0;
-  while (i < GP_RUNTIME_WAYS && (place < ways[i].begin || place >= ways[i].end))
+  while (i < GP_RUNTIME_ROUTES && (place < routes[i].begin || place >= routes[i].end))
     i++;
-  if (i < GP_RUNTIME_WAYS && holds(&ways[i]))
-    return &ways[i];
-  gp_runtime_way_t *way = &ways[i < GP_RUNTIME_WAYS ? i : (int)(next++ % GP_RUNTIME_WAYS)];
-  look(caller, way);
-  return way;
+  if (i < GP_RUNTIME_ROUTES && holds(&routes[i]))
+    return &routes[i];
+  gp_runtime_route_t *route = &routes[i < GP_RUNTIME_ROUTES ? i : (int)(next++ % GP_RUNTIME_ROUTES)];
+  look(caller, route);
+  return route;
 }
 
 static int find_first(struct dl_phdr_info *info, size_t size, void *arg)
@@ -288,7 +290,7 @@ static int find_first(struct dl_phdr_info *info, size_t size, void *arg)
   if (!gp_object_read(info, &object))
     return 0;
   walk->has_caller = gp_object_has(&object, walk->caller);
-  return walk->has_caller || gp_object_has(&object, (const void *)(uintptr_t)gp_runtime_find_way);
+  return walk->has_caller || gp_object_has(&object, (const void *)(uintptr_t)gp_runtime_find_route);
 }
 
 bool gp_runtime_is_before_us(const void *caller)

@@ -18,12 +18,12 @@ typedef enum gp_runtime_function {
   GP_RUNTIME_COUNT
 } gp_runtime_function_t;
 
-#define GP_RUNTIME_STAYS UINT64_MAX
-#define GP_RUNTIME_WAYS  4 /* for objects of the program that call alternately */
+#define GP_RUNTIME_STAYS  UINT64_MAX
+#define GP_RUNTIME_ROUTES 4 /* for objects of the program that call alternately */
 
-/* The functions found for one calling object. Each thread has GP_RUNTIME_WAYS of these in its static TLS,
+/* The functions found for one calling object. Each thread has GP_RUNTIME_ROUTES of these in its static TLS,
  * which is part of its stack. */
-typedef struct gp_runtime_way {
+typedef struct gp_runtime_route {
   /* The caller's object. */
   const char *begin;
   const char *end;
@@ -42,13 +42,13 @@ typedef struct gp_runtime_way {
   /* For hooks/runtime_calls.c: the context in which that runtime last called the driver in this thread; NULL
    * right after the look-up. */
   const void *context;
-} gp_runtime_way_t;
+} gp_runtime_route_t;
 
-/* Private: the calling thread's entries, and the slow path of gp_runtime_way for callers other than the first
- * entry's. */
-extern _Thread_local gp_runtime_way_t gp_runtime_ways[GP_RUNTIME_WAYS]
+/* Private: the calling thread's entries, and the slow path of gp_runtime_route for callers other than the
+ * first entry's. */
+extern _Thread_local gp_runtime_route_t gp_runtime_routes[GP_RUNTIME_ROUTES]
     __attribute__((tls_model("initial-exec")));
-gp_runtime_way_t *gp_runtime_find_way(const void *caller);
+gp_runtime_route_t *gp_runtime_find_route(const void *caller);
 
 /*
  * Returns the entry of the caller's object, never NULL; a later call in the same thread may change the entry.
@@ -56,12 +56,12 @@ gp_runtime_way_t *gp_runtime_find_way(const void *caller);
  * several objects define the names, and the libraries that the caller is linked to do not decide between
  * them. For a known caller it takes no lock if the caller cannot be unloaded, else that of dl_iterate_phdr.
  */
-static inline gp_runtime_way_t *gp_runtime_way(const void *caller)
+static inline gp_runtime_route_t *gp_runtime_route(const void *caller)
 {
-  gp_runtime_way_t *way = &gp_runtime_ways[0];
+  gp_runtime_route_t *route = &gp_runtime_routes[0];
   const char *place = caller;
-  bool is_of_first = place >= way->begin && place < way->end && way->unloads == GP_RUNTIME_STAYS;
-  return __builtin_expect(is_of_first, 1) ? way : gp_runtime_find_way(caller);
+  bool is_of_first = place >= route->begin && place < route->end && route->unloads == GP_RUNTIME_STAYS;
+  return __builtin_expect(is_of_first, 1) ? route : gp_runtime_find_route(caller);
 }
 
 /* Returns the function's index in runtime.def, or -1. */

@@ -163,7 +163,7 @@ static bool ends_capture(const char *name)
   return strstr(name, "End") && !strstr(name, "Begin");
 }
 
-void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect)
+void *gp_unknown_wrap(void *function, const char *name, gp_effect_t effect)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
 

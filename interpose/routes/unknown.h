@@ -27,7 +27,7 @@
  * the same one; or the function itself, if a call has no effect, or if no trampoline is left (its calls then
  * count as already made). Any thread; takes no lock and calls no driver function.
  */
-void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect);
+void *gp_unknown_wrap(void *function, const char *name, gp_effect_t effect);
 
 /*
  * Called when a look-up finds the driver's function of that name, but this library cannot return a

@@ -59,7 +59,7 @@ static inline void gp_pools_note_pending(
 
 /* Stores the free and idle bytes that the driver has reported. others: bytes counted at that time outside
  * of the pools. */
-static inline void gp_pools_note_told(
+static inline void gp_pools_note_query(
     gp_pools_use_t *use, uint64_t free_bytes, uint64_t idle_bytes, uint64_t others)
 {
   use->idle = idle_bytes;

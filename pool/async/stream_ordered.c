@@ -5,24 +5,24 @@
 #include "pool/limits/reclaim.h"
 #include "pool/limits/release.h"
 #include "pool/reuse/fences.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "pool/reuse/stream_points.h"
 #include "pool/space/account.h"
 #include "pool/space/segment.h"
 
-bool gp_engine_keeps_ordered(const gp_engine_t *engine)
+bool gp_engine_serves_async(const gp_engine_t *engine)
 {
-  return engine->keeps_ordered && !gp_mode_forwards_ordered(engine);
+  return engine->serves_async && !gp_mode_forwards_async(engine);
 }
 
-bool gp_engine_leaves_ordered(const gp_engine_t *engine)
+bool gp_engine_forwards_async(const gp_engine_t *engine)
 {
-  return engine->leaves_ordered && gp_engine_service(engine) == GP_SERVICE_POOL;
+  return engine->forwards_async && gp_engine_service(engine) == GP_SERVICE_POOL;
 }
 
 /* Returns true if stream-ordered memory is cut from segments. Idle parts of segments no longer belong to a
  * stream. */
-static bool cuts_ordered(const gp_engine_t *engine)
+static bool cuts_async(const gp_engine_t *engine)
 {
   return engine->orders_plain && engine->type->cuts;
 }
@@ -33,14 +33,14 @@ static bool cuts_ordered(const gp_engine_t *engine)
 static uint64_t reserved_bytes(gp_engine_t *engine, gp_device_t *device)
 {
   if (!engine->orders_plain)
-    return gp_segment_held(&device->ordered);
-  bool has_pieces = cuts_ordered(engine) && gp_stream_points_are_wanted(engine);
+    return gp_segment_held(&device->async_context);
+  bool has_pieces = cuts_async(engine) && gp_stream_points_are_wanted(engine);
   uint64_t pieces = has_pieces ? gp_device_stats(device)->inactive_split_bytes.current : 0;
-  uint64_t idle = device->ordered.range ? device->ordered.range->releasable : 0;
-  return gp_locked(device)->ordered_bytes + pieces + idle;
+  uint64_t idle = device->async_context.range ? device->async_context.range->releasable : 0;
+  return gp_locked(device)->pooled_async_bytes + pieces + idle;
 }
 
-gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int ordinal)
+gp_async_use_t gp_engine_async_use(gp_engine_t *engine, int ordinal)
 {
   gp_device_t *device = &engine->devices[ordinal];
 
@@ -48,15 +48,15 @@ gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int ordinal)
   uint64_t reserved = reserved_bytes(engine, device);
   if (gp_locked(device)->reserved_peak < reserved)
     gp_locked(device)->reserved_peak = reserved;
-  gp_ordered_use_t use = {.kept = gp_bytes_less(reserved, device->ordered_live),
-      .live = device->ordered_live,
-      .peak = device->ordered_peak,
+  gp_async_use_t use = {.kept = gp_bytes_less(reserved, device->pooled_async_live),
+      .live = device->pooled_async_live,
+      .peak = device->pooled_async_peak,
       .reserved_peak = device->reserved_peak};
   gp_lock_release(&device->lock);
   return use;
 }
 
-void gp_engine_ordered_reset_peak(gp_engine_t *engine, int ordinal, bool of_reserved)
+void gp_engine_async_reset_peak(gp_engine_t *engine, int ordinal, bool of_reserved)
 {
   gp_device_t *device = &engine->devices[ordinal];
 
@@ -64,29 +64,29 @@ void gp_engine_ordered_reset_peak(gp_engine_t *engine, int ordinal, bool of_rese
   if (of_reserved)
     gp_locked(device)->reserved_peak = reserved_bytes(engine, device);
   else
-    gp_locked(device)->ordered_peak = device->ordered_live;
+    gp_locked(device)->pooled_async_peak = device->pooled_async_live;
   gp_lock_release(&device->lock);
 }
 
-void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context)
+void gp_engine_async_trim(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
 
   gp_assert(!gp_holds_engine_lock());
-  bool is_cut = cuts_ordered(engine);
-  if (!is_cut && gp_engine_ordered_use(engine, device->ordinal).kept == 0)
+  bool is_cut = cuts_async(engine);
+  if (!is_cut && gp_engine_async_use(engine, device->ordinal).kept == 0)
     return;
   (void)gp_fences_poll_twice(engine);
   gp_reclaim(engine);
   if (!engine->driver.ops->fence_record) /* without fences a stream's synchronization has proved nothing */
-    gp_identities_ask(engine, device);
+    gp_stream_records_query(engine, device);
   (void)gp_release_async(engine, device, GP_TRIM_REQUESTED);
   if (!engine->orders_plain || !gp_fences_are_quiet(engine, NULL))
     return; /* also with CUDA before 12.5: a trim must not wait for other threads' own streams */
   if (is_cut)
     (void)gp_release_largest(engine, device, UINT64_MAX, GP_TRIM_REQUESTED);
   else
-    (void)gp_release_ordered(engine, device, GP_TRIM_REQUESTED);
+    (void)gp_release_pooled_async(engine, device, GP_TRIM_REQUESTED);
 }
 
 static bool is_last(const gp_context_t *context)
@@ -95,15 +95,15 @@ static bool is_last(const gp_context_t *context)
 
   gp_lock_take(&device->lock);
   bool last = gp_device_contexts(device)->next == &context->device_link &&
-              context->device_link.next == &device->ordered.device_link;
+              context->device_link.next == &device->async_context.device_link;
   gp_lock_release(&device->lock);
   return last;
 }
 
-void gp_engine_ordered_leave(gp_engine_t *engine, gp_context_t *context)
+void gp_engine_async_leave(gp_engine_t *engine, gp_context_t *context)
 {
   gp_assert(!gp_holds_engine_lock());
-  if (!context || !is_last(context) || gp_engine_ordered_use(engine, context->device->ordinal).kept == 0)
+  if (!context || !is_last(context) || gp_engine_async_use(engine, context->device->ordinal).kept == 0)
     return;
   (void)gp_fences_poll_twice(engine);
   gp_reclaim(engine);
@@ -119,5 +119,5 @@ int gp_engine_async_access(gp_engine_t *engine, int ordinal, int other)
   atomic_store(&device->async_is_apart, true);
   if (engine->type->maps)
     (void)gp_map_range_give_access(engine, gp_engine_device_context(engine, ordinal), other);
-  return gp_map_range_give_access(engine, &device->ordered, other);
+  return gp_map_range_give_access(engine, &device->async_context, other);
 }

@@ -43,9 +43,9 @@ typedef struct gp_forwarded {
   bool is_detached; /* its pool was destroyed: it counts like memory without a pool */
 
   /* The following members are set between take and freed. */
-  bool is_freed_in_order; /* the driver keeps the memory until a stream reaches the free: ... */
-  gp_order_t freed_in;    /* ... this stream; context NULL: unknown */
-  bool is_exported;       /* an importer may use the memory longer, which the library cannot see */
+  bool is_freed_in_order;     /* the driver keeps the memory until a stream reaches the free: ... */
+  gp_stream_order_t freed_in; /* ... this stream; context NULL: unknown */
+  bool is_exported;           /* an importer may use the memory longer, which the library cannot see */
 } gp_forwarded_t;
 
 gp_space_t gp_forwarded_space(gp_forwarded_kind_t kind);

@@ -28,13 +28,13 @@ static void note_kept(gp_engine_t *engine, gp_device_t *device, bool is_busy)
 
 bool gp_give_back_has(const gp_context_t *context)
 {
-  return gp_block_has_idle(context) || gp_block_has_idle(&context->device->ordered);
+  return gp_block_has_idle(context) || gp_block_has_idle(&context->device->async_context);
 }
 
 /* Returns true if the device has deferred blocks. */
 static bool has_deferred(const gp_device_t *device)
 {
-  bool has = gp_heaps_keep(device) || !gp_list_is_empty(&device->ordered.deferred);
+  bool has = gp_heaps_keep(device) || !gp_list_is_empty(&device->async_context.deferred);
 
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context)
     has |= !gp_list_is_empty(&context->deferred);
@@ -84,7 +84,7 @@ static bool has_unused(gp_engine_t *engine, gp_context_t *context)
   gp_lock_take(&device->lock);
   gp_heaps_collect(engine, device);
   bool has = gp_device_releasable(device) > 0 || !gp_list_is_empty(&context->deferred) ||
-             !gp_list_is_empty(&device->ordered.deferred);
+             !gp_list_is_empty(&device->async_context.deferred);
   gp_lock_release(&device->lock);
   return has;
 }
@@ -96,7 +96,7 @@ static uint64_t give_back(gp_engine_t *engine, gp_context_t *context, bool is_qu
   if (is_quiet) {
     gp_reclaim(engine); /* deferred blocks that become idle may be surplus, too */
     given = gp_release_surplus(engine, context, gp_now(engine));
-    given += gp_release_surplus(engine, &context->device->ordered, gp_now(engine));
+    given += gp_release_surplus(engine, &context->device->async_context, gp_now(engine));
   }
   note_kept(engine, context->device, !is_quiet);
   return given;
@@ -133,7 +133,7 @@ static uint64_t release_unused(gp_engine_t *engine, gp_context_t *context)
 {
   gp_reclaim(engine);
   return gp_release_unused(engine, context, GP_TRIM_REQUESTED) +
-         gp_release_unused(engine, &context->device->ordered, GP_TRIM_REQUESTED);
+         gp_release_unused(engine, &context->device->async_context, GP_TRIM_REQUESTED);
 }
 
 /* Releases surplus after the program has synchronized the context, or memory that was kept when pooling
@@ -213,17 +213,17 @@ uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_M
 void gp_engine_stream_passed(gp_engine_t *engine, const gp_stream_point_t *point)
 {
   gp_stream_point_passed(point);
-  if (!point->identity)
+  if (!point->stream_record)
     return;
   gp_device_t *device = point->device;
   gp_lock_take(&device->lock);
   uint64_t now_ns = gp_device_time(device, gp_now(engine));
   (void)gp_stream_points_drain(engine, device, now_ns, GP_DRAIN_AT_ONCE);
-  bool is_due = device->ordered.range && device->ordered.range->releasable > 0 &&
+  bool is_due = device->async_context.range && device->async_context.range->releasable > 0 &&
                 gp_surplus_is_due(engine, device, now_ns);
   gp_lock_release(&device->lock);
   if (is_due)
-    (void)gp_release_surplus(engine, &device->ordered, now_ns);
+    (void)gp_release_surplus(engine, &device->async_context, now_ns);
 }
 
 void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token)

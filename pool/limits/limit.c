@@ -52,16 +52,16 @@ static bool ask_pools(gp_engine_t *engine, gp_context_t *context, gp_pool_bytes_
 }
 
 /* Stores the driver's answers. */
-static void note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
+static void note_query(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
     const gp_pool_bytes_t *pools)
 {
   gp_lock_take(&device->lock);
   device->total = total_bytes;
-  device->told_free = free_bytes;
+  device->queried_free = free_bytes;
   device->told_ns = gp_now(engine);
-  device->told_committed = gp_account_given(device);
-  device->told_pools = pools->reserved > device->pools.taken ? pools->reserved - device->pools.taken : 0;
-  gp_pools_note_told(&device->pools, free_bytes, pools->idle, gp_account_others(device));
+  device->queried_committed = gp_account_given(device);
+  device->queried_pools = pools->reserved > device->pools.taken ? pools->reserved - device->pools.taken : 0;
+  gp_pools_note_query(&device->pools, free_bytes, pools->idle, gp_account_others(device));
   gp_event_facts(engine, device);
   gp_lock_release(&device->lock);
 }
@@ -81,7 +81,7 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
     gp_lock_release(&context->device->lock);
     if (uses_pools)
       (void)ask_pools(engine, context, &pools);
-    note_told(engine, context->device, *ret_free, *ret_total, &pools);
+    note_query(engine, context->device, *ret_free, *ret_total, &pools);
   }
   gp_engine_leave(engine);
   return told;
@@ -190,7 +190,7 @@ bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t by
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
   uint64_t room = gp_pools_room(&device->pools, gp_account_others(device));
-  bool is_ample = gp_now(engine) - device->told_ns < GP_TOLD_FREE_NS &&
+  bool is_ample = gp_now(engine) - device->told_ns < GP_QUERY_FRESH_NS &&
                   room / AMPLE >= gp_account_growth(device, bytes, GP_SUPPLY_POOLS);
   bool may_fit = device->told_ns == 0 || room >= needed;
   gp_lock_release(&device->lock);
@@ -255,7 +255,7 @@ static uint64_t free_parts(const gp_device_t *device)
   uint64_t bytes = 0;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  GP_LIST_EACH(&device->ordered.blocks, const gp_block_t, all, block)
+  GP_LIST_EACH(&device->async_context.blocks, const gp_block_t, all, block)
     if (block->state == GP_STATE_IDLE || block->state == GP_STATE_DEFERRED || block->state == GP_STATE_BOUND)
       bytes += block->size;
   return bytes;
@@ -291,7 +291,7 @@ static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *co
 
   *ret_part = 0;
   if (!engine->type->cuts) {
-    gp_segment_measure(&device->ordered, &bytes, &part);
+    gp_segment_measure(&device->async_context, &bytes, &part);
     return whole_bytes(device) + bytes;
   }
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, other) {
@@ -312,7 +312,7 @@ static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
 
   gp_lock_take(&device->lock);
   bool uses_pools = gp_locked(device)->uses_pools;
-  gp_pool_bytes_t last = {device->told_pools + device->pools.taken, device->pools.idle};
+  gp_pool_bytes_t last = {device->queried_pools + device->pools.taken, device->pools.idle};
   gp_lock_release(&device->lock);
   if (!uses_pools || !gp_engine_enter(engine))
     return last;
@@ -345,7 +345,7 @@ void gp_engine_translate_info(
   gp_limit_settle(engine, context); /* the driver's pools may have released memory */
 
   gp_pool_bytes_t pools = pools_of(engine, context);
-  note_told(engine, device, *free_bytes, *total_bytes, &pools);
+  note_query(engine, device, *free_bytes, *total_bytes, &pools);
   *free_bytes = free_on_device(engine, context, *free_bytes, *total_bytes);
 
   gp_lock_take(&device->lock);

@@ -33,7 +33,7 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
  * room. If the engine cannot query (during a capture), it uses the last answer, adjusted by what was
  * allocated and freed since. Also returns true if nothing is known.
  */
-#define GP_TOLD_FREE_NS UINT64_C(100000000) /* how long an answer about free memory is fresh */
+#define GP_QUERY_FRESH_NS UINT64_C(100000000) /* how long an answer about free memory is fresh */
 bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 
 /* Under a limit: stops counting freed memory whose stream is known to have reached the free, and queries how

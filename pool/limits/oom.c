@@ -34,7 +34,7 @@
 #include "pool/limits/reclaim.h"
 #include "pool/limits/release.h"
 #include "pool/reuse/drain.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "pool/space/account.h"
 #include "pool/space/block.h"
 #include "pool/reuse/wait.h"
@@ -288,7 +288,7 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
     if (has_deferred(engine, device)) {
       gp_reclaim_poll(engine);
       (void)gp_drain_by_own_context(engine, device, UINT_MAX);
-      gp_identities_ask(engine, device);
+      gp_stream_records_query(engine, device);
     } else if (bytes_of(device, &device->draining) == 0) {
       return false;
     }

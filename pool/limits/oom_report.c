@@ -101,11 +101,11 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
   gp_lock_take(&device->lock);
   gp_heaps_collect(engine, device);
   gp_device_use_t use;
-  if (was_asked && gp_device_use_as_told(device, &use))
+  if (was_asked && gp_device_use_at_query(device, &use))
     oom.unaccounted = use.unaccounted;
   oom.time_ns = gp_now(engine);
   oom.counted = attempts ? attempts->counted : 0;
-  if (attempts && attempts->was_in_vain) {
+  if (attempts && attempts->has_timed_out) {
     oom.waited_ns = attempts->before_ns + attempts->later_ns;
     oom.busy_context = attempts->busy_context;
     oom.busy_ns = attempts->busy_since_ns != 0 && attempts->busy_since_ns < oom.time_ns

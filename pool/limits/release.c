@@ -12,7 +12,7 @@
 #include "pool/reuse/mode.h"
 #include "pool/reuse/pending_frees.h"
 #include "pool/reuse/drain.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "pool/reuse/stamps.h"
 #include "pool/space/block_life.h"
 #include "pool/space/budget.h"
@@ -108,7 +108,7 @@ static void forget_owned(void *arg)
 }
 
 /* Records a stream-ordered free of the block as pending. The caller holds the device's lock. */
-static void note_pending_free(gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
+static void note_pending_free(gp_engine_t *engine, const gp_block_t *block, const gp_stream_order_t *order)
 {
   gp_pending_free_add(engine, block->context->device,
       &(gp_pending_free_t){.address = block->address,
@@ -119,7 +119,7 @@ static void note_pending_free(gp_engine_t *engine, const gp_block_t *block, cons
 }
 
 int gp_release_owned(
-    gp_engine_t *engine, gp_block_t *block, const gp_order_t *order, gp_free_fn free_fn, void *arg)
+    gp_engine_t *engine, gp_block_t *block, const gp_stream_order_t *order, gp_free_fn free_fn, void *arg)
 {
   gp_device_t *device = block->context->device;
   uint64_t start_ns = gp_now(engine);
@@ -308,7 +308,7 @@ uint64_t gp_release_async(gp_engine_t *engine, gp_device_t *device, gp_trim_reas
     return 0;
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
-  choose_mapped(engine, &device->ordered, &victims);
+  choose_mapped(engine, &device->async_context, &victims);
   gp_lock_release(&device->lock);
   uint64_t given = release_list(engine, device, &victims, reason);
   gp_engine_leave(engine);
@@ -316,15 +316,15 @@ uint64_t gp_release_async(gp_engine_t *engine, gp_device_t *device, gp_trim_reas
 }
 
 /* Chooses idle blocks of stream-ordered memory. The caller holds the device's lock. */
-static void choose_ordered(gp_engine_t *engine, gp_device_t *device, gp_list_t *victims)
+static void choose_async(gp_engine_t *engine, gp_device_t *device, gp_list_t *victims)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
   GP_LIST_EACH_SAFE(&device->idle, gp_block_t, order, block)
-    if (gp_block_is_ordered(block) && !block->segment)
+    if (gp_block_is_async(block) && !block->segment)
       choose(engine, victims, block);
 }
 
-uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason)
+uint64_t gp_release_pooled_async(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason)
 {
   gp_list_t victims;
 
@@ -333,7 +333,7 @@ uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_re
     return 0;
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
-  choose_ordered(engine, device, &victims);
+  choose_async(engine, device, &victims);
   gp_lock_release(&device->lock);
   uint64_t given = release_list(engine, device, &victims, reason);
   gp_engine_leave_wait(engine);

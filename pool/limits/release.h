@@ -14,7 +14,7 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block);
 /* Finishes the release of a block that was LIVE, by the driver table's free, or by free_fn, which frees in
  * stream order, if it is not NULL. order: the stream of free_fn; NULL: unknown. Returns the driver's code. */
 int gp_release_owned(
-    gp_engine_t *engine, gp_block_t *block, const gp_order_t *order, gp_free_fn free_fn, void *arg);
+    gp_engine_t *engine, gp_block_t *block, const gp_stream_order_t *order, gp_free_fn free_fn, void *arg);
 int gp_release_retained(gp_engine_t *engine, gp_block_t *block); /* for one that was RETAINED */
 
 /* Releases idle blocks, largest first, until at least `bytes` are being released; nothing while the engine is
@@ -22,14 +22,14 @@ int gp_release_retained(gp_engine_t *engine, gp_block_t *block); /* for one that
 uint64_t gp_release_largest(
     gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason);
 
-/* Releases the idle mapped memory of device->ordered. Does not wait for the device. */
+/* Releases the idle mapped memory of device->async_context. Does not wait for the device. */
 uint64_t gp_release_async(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
 
 /*
  * GPUPOOL_ASYNC=plain: releases all idle whole blocks whose last owner allocated them in a stream. The
  * driver's free may wait, so the caller has checked that no device has pending work.
  */
-uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
+uint64_t gp_release_pooled_async(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
 
 /*
  * Releases all idle or deferred memory of the context, even while the engine is suspended: whole driver

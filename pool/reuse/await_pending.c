@@ -6,7 +6,7 @@
 #include "pool/reuse/pending_frees.h"
 #include "pool/limits/reclaim.h"
 #include "pool/reuse/fences.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "pool/engine_record.h"
 
 #define PAUSE_NS UINT64_C(100000)
@@ -41,7 +41,7 @@ bool gp_await_release(
   uint64_t before = count_finished(device, &waits);
   while (waits) {
     if (attempts->later_ns >= limit_ns) {
-      attempts->was_in_vain = true;
+      attempts->has_timed_out = true;
       if (limit_ns >= engine->patience_ns)
         give_up(device, before);
       return false;
@@ -59,18 +59,19 @@ bool gp_await_release(
 /* Returns the stream with the next id after *id, and updates *id, among the streams that have pending frees
  * and that the calling thread can use; NULL if there is none. The program cannot destroy the stream until the
  * caller decrements users. */
-static gp_identity_t *next_to_ask(gp_device_t *device, uint64_t *id)
+static gp_stream_record_t *next_to_ask(gp_device_t *device, uint64_t *id)
 {
   uint64_t after = *id;
-  gp_identity_t *next = NULL;
+  gp_stream_record_t *next = NULL;
 
   gp_lock_take(&device->lock);
   gp_assert_internal(gp_lock_is_held(&device->lock));
   GP_LIST_EACH(&device->pending_frees, const gp_pending_free_t, link, pending) {
-    gp_identity_t *identity = pending->identity;
-    if (identity && pending->identity_id > after && atomic_load(&identity->id) == pending->identity_id &&
-        (!next || pending->identity_id < atomic_load(&next->id)) && gp_identity_can_be_named(identity))
-      next = identity;
+    gp_stream_record_t *stream_record = pending->stream_record;
+    if (stream_record && pending->record_id > after &&
+        atomic_load(&stream_record->id) == pending->record_id &&
+        (!next || pending->record_id < atomic_load(&next->id)) && gp_stream_record_is_passable(stream_record))
+      next = stream_record;
   }
   if (next) {
     atomic_fetch_add(&next->users, 1);
@@ -83,19 +84,20 @@ static gp_identity_t *next_to_ask(gp_device_t *device, uint64_t *id)
 /* Queries these streams. A stream without pending work has reached all frees from before the query. */
 static void ask_streams(gp_engine_t *engine, gp_device_t *device)
 {
-  gp_identity_t *identity;
+  gp_stream_record_t *stream_record;
   uint64_t id = 0;
 
   if (!engine->driver.ops->stream_query || !gp_engine_enter(engine))
     return;
-  while ((identity = next_to_ask(device, &id))) {
+  while ((stream_record = next_to_ask(device, &id))) {
     uint64_t epoch = gp_epoch_begin(engine);
-    bool is_idle = gp_driver_stream_query(engine, &identity->context->driver, identity->handle) == 0;
+    bool is_idle =
+        gp_driver_stream_query(engine, &stream_record->context->driver, stream_record->handle) == 0;
     gp_lock_take(&device->lock);
     if (is_idle)
-      gp_pending_frees_passed(engine, device, identity, id, epoch);
+      gp_pending_frees_passed(engine, device, stream_record, id, epoch);
     gp_lock_release(&device->lock);
-    atomic_fetch_sub(&identity->users, 1);
+    atomic_fetch_sub(&stream_record->users, 1);
   }
   gp_engine_leave(engine);
 }
@@ -167,20 +169,20 @@ static uint64_t find_progress(gp_engine_t *engine, gp_oom_attempts_t *attempts)
 /* Returns for how long the wait may continue; 0: no longer. */
 static uint64_t time_left(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
-  gp_vain_t *vain = &device->vain_pending;
+  gp_failed_wait_t *failed_wait = &device->failed_pending_wait;
   uint64_t progress = find_progress(engine, attempts);
   uint64_t spent_ns = attempts->later_ns - attempts->progress_ns;
 
-  if (atomic_load(&vain->progress) != progress) {
-    atomic_store(&vain->progress, progress);
-    atomic_store(&vain->ns, 0);
+  if (atomic_load(&failed_wait->progress) != progress) {
+    atomic_store(&failed_wait->progress, progress);
+    atomic_store(&failed_wait->ns, 0);
   }
-  if (spent_ns < engine->patience_ns && atomic_load(&vain->ns) < engine->patience_ns &&
+  if (spent_ns < engine->patience_ns && atomic_load(&failed_wait->ns) < engine->patience_ns &&
       !gp_engine_forwards(engine))
     return engine->patience_ns - spent_ns;
-  if (atomic_load(&vain->ns) < spent_ns)
-    atomic_store(&vain->ns, spent_ns);
-  attempts->was_in_vain = true;
+  if (atomic_load(&failed_wait->ns) < spent_ns)
+    atomic_store(&failed_wait->ns, spent_ns);
+  attempts->has_timed_out = true;
   return 0;
 }
 

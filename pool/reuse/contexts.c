@@ -8,7 +8,7 @@
 #include "pool/limits/limit.h"
 #include "pool/serve/map_range.h"
 #include "pool/reuse/mode.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/stamps.h"
 #include "pool/space/block_life.h"
@@ -40,7 +40,7 @@ void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_co
   gp_list_init(&context->segments);
   gp_list_init(&context->deferred);
   gp_list_init(&context->device_link);
-  gp_list_init(&context->identities);
+  gp_list_init(&context->stream_records);
   gp_bins_init(&context->bins);
   atomic_flag_clear(&context->fences.busy);
   atomic_init(&context->completed, 0); /* earlier work, unknown to the engine, may be pending */
@@ -76,7 +76,7 @@ gp_context_t *gp_engine_device_context(gp_engine_t *engine, int ordinal)
   gp_device_t *device = &engine->devices[ordinal];
   gp_context_t *context = &device->stand_in;
   gp_lock_take(&device->lock);
-  if (gp_device_contexts(device)->next != &device->ordered.device_link)
+  if (gp_device_contexts(device)->next != &device->async_context.device_link)
     context = gp_list_entry(gp_device_contexts(device)->next, gp_context_t, device_link);
   gp_lock_release(&device->lock);
   note_device(engine, device);
@@ -97,7 +97,8 @@ static void file(gp_engine_t *engine, gp_context_t *context)
     atomic_store(&context->device->async_is_apart, true);
   gp_lock_take(&context->device->lock);
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  gp_list_push_back(&context->device->ordered.device_link, &context->device_link); /* before `ordered` */
+  gp_list_push_back(
+      &context->device->async_context.device_link, &context->device_link); /* before async_context */
   gp_lock_release(&context->device->lock);
 }
 
@@ -233,7 +234,7 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_list_remove(&context->device_link);
   gp_lock_release(&device->lock);
   gp_forwarded_context_lost(engine, context);
-  gp_identities_lose_context(engine, context);
+  gp_stream_records_lose_context(engine, context);
   gp_lock_take(&device->lock);
   gp_free_events_fini(context);
   gp_lock_release(&device->lock);

@@ -48,14 +48,14 @@ bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block)
   return freed >= GP_FENCED_LEAST && is_needed(engine, block->context->device, freed);
 }
 
-bool gp_fence_policy_refuses(const gp_engine_t *engine, const gp_block_t *block, bool is_ordered)
+bool gp_fence_policy_refuses(const gp_engine_t *engine, const gp_block_t *block, bool is_async)
 {
   const gp_device_t *device = block->context->device;
 
   if (__builtin_expect(engine->driver.ops->fence_record != NULL, 1))
     return false;
   return freed_with(engine, block) > gp_deferred_bound(engine, device) ||
-         (!is_ordered && block->size >= GP_FENCED_LEAST && device->told_ns != 0 &&
+         (!is_async && block->size >= GP_FENCED_LEAST && device->told_ns != 0 &&
              is_nearly_full(engine, device, whole_of(device)));
 }
 

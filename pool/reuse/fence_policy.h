@@ -32,10 +32,10 @@ bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block);
  * Returns true if the program's free of this block must be forwarded to the driver. This happens only on a
  * driver without fences, where only the program's own synchronizations prove work complete: if the free would
  * defer more than GPUPOOL_MAX_DEFERRED allows, or if the device is nearly full and a later allocation may
- * need the block. is_ordered: a stream-ordered free, after which natively no allocation waits for the stream.
+ * need the block. is_async: a stream-ordered free, after which natively no allocation waits for the stream.
  * The caller holds the device's lock.
  */
-bool gp_fence_policy_refuses(const gp_engine_t *engine, const gp_block_t *block, bool is_ordered);
+bool gp_fence_policy_refuses(const gp_engine_t *engine, const gp_block_t *block, bool is_async);
 
 /* Returns the fence to record for the free of a block that has just become deferred. The caller holds the
  * device's lock. */

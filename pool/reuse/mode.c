@@ -97,7 +97,7 @@ bool gp_engine_enter(gp_engine_t *engine)
 bool gp_engine_enter_stream(gp_engine_t *engine)
 {
   atomic_fetch_add(&engine->own_calls, 1);
-  return entered(engine, !gp_mode_forwards_ordered(engine));
+  return entered(engine, !gp_mode_forwards_async(engine));
 }
 
 bool gp_engine_enter_question(gp_engine_t *engine)
@@ -150,7 +150,7 @@ static void await_own_calls(gp_engine_t *engine)
 
 /* Invalidates completion proofs that began before now, see gp_engine_may_conclude. Called while a capture is
  * counted, but has not begun yet or has already ended. The caller holds contexts_lock. */
-static void void_facts(gp_engine_t *engine)
+static void void_proofs(gp_engine_t *engine)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   uint64_t epoch = gp_epoch_begin(engine);
@@ -248,7 +248,7 @@ gp_suspension_t gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context,
   if (suspension.owner)
     suspension.owner->suspensions += suspension.unit;
   (void)change_service(engine, CHANGE_SUSPEND, suspension.unit);
-  void_facts(engine);
+  void_proofs(engine);
   gp_lock_release(&engine->contexts_lock);
   await_own_calls(engine);
   return suspension;
@@ -266,7 +266,7 @@ void gp_engine_resume_in(gp_engine_t *engine, const gp_suspension_t *suspension)
       owner->suspensions -= suspension->unit;
     if (suspension->thread != 0)
       atomic_store(&find_capturer(engine, suspension->thread, owner)->thread, 0);
-    void_facts(engine);
+    void_proofs(engine);
     (void)change_service(engine, CHANGE_RESUME, suspension->unit);
   }
   gp_lock_release(&engine->contexts_lock);
@@ -277,7 +277,7 @@ void gp_mode_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   if (context->suspensions == 0)
     return;
-  void_facts(engine);
+  void_proofs(engine);
   for (int i = 0; i < GP_CAPTURERS; i++)
     if (engine->capturers[i].owner == context)
       atomic_store(&engine->capturers[i].thread, 0);

@@ -71,7 +71,7 @@ static inline bool gp_mode_forwards(const gp_engine_t *engine)
 
 /* Returns true if the engine forwards all stream-ordered requests. If false, it forwards only those whose
  * stream is capturing. */
-static inline bool gp_mode_forwards_ordered(const gp_engine_t *engine)
+static inline bool gp_mode_forwards_async(const gp_engine_t *engine)
 {
   return atomic_load(&engine->service) % GP_SERVICE_CAPTURE_FOR_ALL != 0;
 }

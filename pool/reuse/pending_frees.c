@@ -7,17 +7,17 @@ static bool has_limit(const gp_engine_t *engine, const gp_device_t *device, cons
   return free->is_host ? engine->host_limit.limit != UINT64_MAX : device->limit != UINT64_MAX;
 }
 
-static void note_stream(const gp_device_t *device, gp_pending_free_t *pending, const gp_order_t *order)
+static void note_stream(const gp_device_t *device, gp_pending_free_t *pending, const gp_stream_order_t *order)
 {
-  gp_identity_t *identity = order ? order->identity : NULL;
+  gp_stream_record_t *stream_record = order ? order->stream_record : NULL;
 
   pending->context = order ? order->context : NULL;
-  pending->identity = NULL;
-  if (!identity || identity->context->device != device || identity->has_ended)
+  pending->stream_record = NULL;
+  if (!stream_record || stream_record->context->device != device || stream_record->has_ended)
     return;
-  pending->identity = identity;
-  pending->identity_id = atomic_load(&identity->id);
-  pending->freed_as = ++identity->frees;
+  pending->stream_record = stream_record;
+  pending->record_id = atomic_load(&stream_record->id);
+  pending->freed_as = ++stream_record->frees;
 }
 
 /* Adds a free for which the host has no memory for a record: its bytes count, small allocations as a whole
@@ -47,7 +47,7 @@ static void add_listed(gp_engine_t *engine, gp_device_t *device, gp_pending_free
 }
 
 void gp_pending_free_add(
-    gp_engine_t *engine, gp_device_t *device, const gp_pending_free_t *free, const gp_order_t *order)
+    gp_engine_t *engine, gp_device_t *device, const gp_pending_free_t *free, const gp_stream_order_t *order)
 {
   gp_pending_free_t own = *free;
 
@@ -80,12 +80,12 @@ static bool is_lost(const gp_context_t *context)
 
 static bool has_passed(const gp_engine_t *engine, const gp_pending_free_t *pending)
 {
-  const gp_identity_t *identity = pending->identity;
+  const gp_stream_record_t *stream_record = pending->stream_record;
 
   return pending->epoch <= gp_covered(engine) || is_lost(pending->owner) || is_lost(pending->context) ||
          (pending->context && atomic_load(&pending->context->completed) >= pending->epoch) ||
-         (identity && atomic_load(&identity->id) == pending->identity_id &&
-             identity->passed >= pending->freed_as);
+         (stream_record && atomic_load(&stream_record->id) == pending->record_id &&
+             stream_record->passed >= pending->freed_as);
 }
 
 static void retire(gp_engine_t *engine, gp_device_t *device, gp_pending_free_t *pending)
@@ -120,14 +120,14 @@ bool gp_pending_frees_retire(gp_engine_t *engine, gp_device_t *device)
   return any;
 }
 
-void gp_pending_frees_passed(
-    gp_engine_t *engine, gp_device_t *device, const gp_identity_t *identity, uint64_t id, uint64_t epoch)
+void gp_pending_frees_passed(gp_engine_t *engine, gp_device_t *device,
+    const gp_stream_record_t *stream_record, uint64_t id, uint64_t epoch)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (atomic_load(&identity->id) != id) /* it has ended: the answer may be for another stream */
+  if (atomic_load(&stream_record->id) != id) /* it has ended: the answer may be for another stream */
     return;
   GP_LIST_EACH_SAFE(&device->pending_frees, gp_pending_free_t, link, pending)
-    if (pending->identity == identity && pending->identity_id == id && pending->epoch <= epoch)
+    if (pending->stream_record == stream_record && pending->record_id == id && pending->epoch <= epoch)
       retire(engine, device, pending);
 }
 

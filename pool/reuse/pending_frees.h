@@ -22,13 +22,13 @@ typedef struct gp_pending_free {
   gp_list_t link;
   uint64_t address, bytes;
   gp_supply_t supply;
-  bool is_host;                /* counts against the limit of page-locked memory instead */
-  uint64_t epoch;              /* current after the free */
-  const gp_context_t *owner;   /* context with which the memory ends; NULL: it outlives contexts */
-  const gp_context_t *context; /* of the stream; NULL: unknown */
-  gp_identity_t *identity;     /* the stream's; NULL: none */
-  uint64_t identity_id;        /* its id at the free */
-  uint64_t freed_as;           /* number of this free among the frees in the stream */
+  bool is_host;                      /* counts against the limit of page-locked memory instead */
+  uint64_t epoch;                    /* current after the free */
+  const gp_context_t *owner;         /* context with which the memory ends; NULL: it outlives contexts */
+  const gp_context_t *context;       /* of the stream; NULL: unknown */
+  gp_stream_record_t *stream_record; /* the stream's; NULL: none */
+  uint64_t record_id;                /* its id at the free */
+  uint64_t freed_as;                 /* number of this free among the frees in the stream */
 } gp_pending_free_t;
 
 /*
@@ -37,7 +37,7 @@ typedef struct gp_pending_free {
  * driver pool that was destroyed. order NULL: the stream is unknown.
  */
 void gp_pending_free_add(
-    gp_engine_t *engine, gp_device_t *device, const gp_pending_free_t *free, const gp_order_t *order);
+    gp_engine_t *engine, gp_device_t *device, const gp_pending_free_t *free, const gp_stream_order_t *order);
 
 bool gp_pending_frees_are_none(const gp_device_t *device);
 
@@ -46,8 +46,8 @@ bool gp_pending_frees_retire(gp_engine_t *engine, gp_device_t *device);
 
 /* Stops counting memory that was freed in the stream in `epoch` or before, because the driver has since
  * reported that the stream has no pending work. id: the id of the stream record before the query. */
-void gp_pending_frees_passed(
-    gp_engine_t *engine, gp_device_t *device, const gp_identity_t *identity, uint64_t id, uint64_t epoch);
+void gp_pending_frees_passed(gp_engine_t *engine, gp_device_t *device,
+    const gp_stream_record_t *stream_record, uint64_t id, uint64_t epoch);
 
 /* Frees all records, at the engine's end. */
 void gp_pending_frees_fini(gp_device_t *device);

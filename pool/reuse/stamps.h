@@ -28,7 +28,7 @@
 #include "pool/space/block_life.h"
 #include "pool/space/bound_parts.h"
 #include "pool/space/free_events.h"
-#include "pool/async/ordered_blocks.h"
+#include "pool/async/stream_blocks.h"
 #include "pool/engine_record.h"
 
 /* Begins a new epoch, and returns the previous one, which is at least the stamp of every free so far. */
@@ -93,7 +93,7 @@ static inline void gp_stamp_leave_deferred(gp_block_t *block)
   gp_assert_internal(block->state == GP_STATE_DEFERRED);
   gp_list_remove(&block->order);
   if (block->freed_in)
-    gp_ordered_unfile(block);
+    gp_stream_block_remove(block);
   if (__builtin_expect(block->freed_bytes != NULL, 0))
     gp_free_events_forget(block);
   block->context->deferred_bytes -= block->size;

@@ -1,6 +1,6 @@
 /*
- * Points of streams are another completion proof for memory freed in stream order (identities.h). The memory
- * may be reused in two cases:
+ * Points of streams are another completion proof for memory freed in stream order (stream_records.h). The
+ * memory may be reused in two cases:
  *
  * - The device has reached a point that lies behind the free. Every use was ordered before the point, so any
  *   request may get the memory, whatever other streams and contexts do. This also holds for memory of
@@ -10,8 +10,8 @@
  *   CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES).
  *
  * In a blocking stream only an operation of the stream can be a point behind a free: natively the free itself
- * is an operation, behind the work of the legacy default stream (identities.h). gp_identity_point ensures
- * this.
+ * is an operation, behind the work of the legacy default stream (stream_records.h). gp_stream_record_point
+ * ensures this.
  *
  * Any thread may call these functions.
  */
@@ -29,20 +29,20 @@
  */
 static inline bool gp_stream_points_are_wanted(const gp_engine_t *engine)
 {
-  return atomic_load_explicit(&engine->has_ordered_calls, memory_order_relaxed);
+  return atomic_load_explicit(&engine->has_async_calls, memory_order_relaxed);
 }
 
 /* Returns true if events can prove points, because the library sees every call that might record an event. */
 static inline bool gp_stream_points_trust_events(const gp_engine_t *engine)
 {
-  return engine->keeps_ordered && !gp_mode_is_distrusted() &&
+  return engine->serves_async && !gp_mode_is_distrusted() &&
          !atomic_load_explicit(&engine->has_unknown_streams, memory_order_relaxed);
 }
 
 static inline void gp_stream_points_want(gp_engine_t *engine)
 {
   if (!gp_stream_points_are_wanted(engine))
-    atomic_store(&engine->has_ordered_calls, true);
+    atomic_store(&engine->has_async_calls, true);
 }
 
 /* Notes that the device has reached the point. The caller holds no device's lock. */
@@ -50,13 +50,13 @@ void gp_stream_point_passed(const gp_stream_point_t *point);
 
 /* Notes that the stream `by` waits for the point on the device, so that its later work runs behind the point.
  * by is NULL if the stream has no record. The caller holds no lock. */
-void gp_stream_point_awaited(gp_identity_t *by, const gp_stream_point_t *point);
+void gp_stream_point_awaited(gp_stream_record_t *by, const gp_stream_point_t *point);
 
 /* Takes a block of the arena that was freed before a point for which the stream waits out of its queue;
  * returns NULL if there is none. is_cut: takes a part of fit->fresh bytes. The caller holds the device's
  * lock. */
-struct gp_block *gp_stream_points_take(
-    gp_engine_t *engine, gp_identity_t *by, const gp_context_t *arena, const struct gp_fit *fit, bool is_cut);
+struct gp_block *gp_stream_points_take(gp_engine_t *engine, gp_stream_record_t *by, const gp_context_t *arena,
+    const struct gp_fit *fit, bool is_cut);
 
 /*
  * Makes at most `most` blocks idle that were freed before points that the device has reached, and returns how
@@ -64,6 +64,6 @@ struct gp_block *gp_stream_points_take(
  */
 unsigned gp_stream_points_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns, unsigned most);
 unsigned gp_stream_points_drain_one(
-    gp_engine_t *engine, gp_identity_t *identity, uint64_t now_ns, unsigned most);
+    gp_engine_t *engine, gp_stream_record_t *stream_record, uint64_t now_ns, unsigned most);
 
 #endif

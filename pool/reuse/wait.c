@@ -96,29 +96,30 @@ static uint64_t progress_of(const gp_engine_t *engine, const gp_context_t *conte
 
 /* Returns true if an earlier wait of that length timed out, and the context that delays the epoch has made no
  * progress since. */
-static bool was_in_vain(gp_engine_t *engine, uint64_t epoch, uint64_t limit_ns)
+static bool has_timed_out(gp_engine_t *engine, uint64_t epoch, uint64_t limit_ns)
 {
-  bool in_vain = false;
+  bool has_failed = false;
 
   gp_lock_take(&engine->contexts_lock);
   GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context)
-    if (work_of(context, epoch) != WORK_NONE && atomic_load(&context->vain.ns) >= limit_ns &&
-        atomic_load(&context->vain.progress) == progress_of(engine, context))
-      in_vain = true;
+    if (work_of(context, epoch) != WORK_NONE && atomic_load(&context->failed_wait.ns) >= limit_ns &&
+        atomic_load(&context->failed_wait.progress) == progress_of(engine, context))
+      has_failed = true;
   gp_lock_release(&engine->contexts_lock);
-  return in_vain;
+  return has_failed;
 }
 
-static void note_vain(gp_engine_t *engine, uint64_t epoch, uint64_t limit_ns)
+static void note_failed_wait(gp_engine_t *engine, uint64_t epoch, uint64_t limit_ns)
 {
   gp_lock_take(&engine->contexts_lock);
   GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context) {
     uint64_t progress = progress_of(engine, context);
     if (work_of(context, epoch) == WORK_NONE)
       continue;
-    if (atomic_load(&context->vain.progress) != progress || atomic_load(&context->vain.ns) < limit_ns)
-      atomic_store(&context->vain.ns, limit_ns);
-    atomic_store(&context->vain.progress, progress);
+    if (atomic_load(&context->failed_wait.progress) != progress ||
+        atomic_load(&context->failed_wait.ns) < limit_ns)
+      atomic_store(&context->failed_wait.ns, limit_ns);
+    atomic_store(&context->failed_wait.progress, progress);
   }
   gp_lock_release(&engine->contexts_lock);
 }
@@ -154,9 +155,9 @@ static bool go_on(polling_t *polling, work_t work, uint64_t epoch)
 
   bool is_over = *spent_ns - since_ns >= limit_ns;
   if (is_over)
-    note_vain(engine, epoch, limit_ns);
-  if (is_over || (!polling->has_paused && was_in_vain(engine, epoch, limit_ns))) {
-    polling->attempts->was_in_vain = true;
+    note_failed_wait(engine, epoch, limit_ns);
+  if (is_over || (!polling->has_paused && has_timed_out(engine, epoch, limit_ns))) {
+    polling->attempts->has_timed_out = true;
     return false;
   }
   if (!polling->has_paused)
@@ -272,5 +273,5 @@ bool gp_wait_for_endings(gp_engine_t *engine, gp_device_t *device, gp_oom_attemp
 
 bool gp_wait_in_doubt(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
-  return !attempts->was_in_vain && gp_wait_until_quiet(engine, device, attempts);
+  return !attempts->has_timed_out && gp_wait_until_quiet(engine, device, attempts);
 }

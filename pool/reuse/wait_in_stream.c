@@ -31,15 +31,16 @@ void gp_wait_in_stream_judge(gp_engine_t *engine, gp_context_t *context)
     (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
   gp_lock_take(&device->lock);
   uint64_t left = left_of(device, &whole);
-  uint64_t in_streams = gp_locked(device)->ordered_live + device->bound_bytes + device->filed_bytes;
+  uint64_t in_streams =
+      gp_locked(device)->pooled_async_live + device->bound_bytes + device->stream_block_bytes;
   device->events_beyond = left;
   atomic_store_explicit(&device->needs_events, left < whole / 4 || left < in_streams, memory_order_relaxed);
   gp_lock_release(&device->lock);
 }
 
-static bool may_have_events(const gp_engine_t *engine, const gp_order_t *order)
+static bool may_have_events(const gp_engine_t *engine, const gp_stream_order_t *order)
 {
-  return engine->driver.ops->stream_wait && order->identity && order->stream != GP_STREAM_LEGACY;
+  return engine->driver.ops->stream_wait && order->stream_record && order->stream != GP_STREAM_LEGACY;
 }
 
 void gp_wait_in_stream_drop(gp_free_event_t *event)
@@ -51,7 +52,7 @@ void gp_wait_in_stream_drop(gp_free_event_t *event)
   gp_lock_release(&device->lock);
 }
 
-gp_free_event_t *gp_wait_in_stream_record(gp_engine_t *engine, const gp_order_t *order)
+gp_free_event_t *gp_wait_in_stream_record(gp_engine_t *engine, const gp_stream_order_t *order)
 {
   gp_context_t *context = order->context;
 
@@ -76,7 +77,7 @@ static uint64_t pending_bytes(const gp_device_t *device)
 
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context)
     GP_LIST_EACH(&context->deferred, const gp_block_t, order, block)
-      if (block->freed_in || (!block->segment && gp_block_is_ordered(block)))
+      if (block->freed_in || (!block->segment && gp_block_is_async(block)))
         bytes += block->requested;
   return bytes;
 }
@@ -268,13 +269,13 @@ static bool take(gp_request_t *request, waits_t *waits)
   uint64_t clock_ns = gp_request_clock(engine);
   gp_lock_take(&device->lock);
   uint64_t now_ns = gp_request_time(engine, device, clock_ns);
-  if (!gp_device_is_over_limit(device) && !request->order->identity->has_ended)
+  if (!gp_device_is_over_limit(device) && !request->order->stream_record->has_ended)
     block = request->is_cut ? take_pieces(request, waits) : take_whole(request, now_ns, waits);
   if (block) {
     gp_block_set_stream(block, request->order->stream);
-    gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
+    gp_block_allocate(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
-    atomic_fetch_add(&request->order->identity->handed_on, 1);
+    atomic_fetch_add(&request->order->stream_record->reuses, 1);
   }
   gp_lock_release(&device->lock);
   return block != NULL;

@@ -23,7 +23,7 @@ void gp_wait_in_stream_judge(gp_engine_t *engine, gp_context_t *context);
 static inline void gp_wait_in_stream_note_free(gp_device_t *device)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (__builtin_expect(device->bound_bytes + device->filed_bytes > device->events_beyond, 0))
+  if (__builtin_expect(device->bound_bytes + device->stream_block_bytes > device->events_beyond, 0))
     atomic_store_explicit(&device->needs_events, true, memory_order_relaxed);
 }
 
@@ -34,7 +34,7 @@ static inline bool gp_wait_in_stream_needs_events(gp_device_t *device)
 
 /* Records an event right before a free in the stream, which is not capturing. Returns NULL if the free has no
  * event. The caller uses gp_wait_in_stream_drop after the free. */
-gp_free_event_t *gp_wait_in_stream_record(gp_engine_t *engine, const gp_order_t *order);
+gp_free_event_t *gp_wait_in_stream_record(gp_engine_t *engine, const gp_stream_order_t *order);
 void gp_wait_in_stream_drop(gp_free_event_t *event);
 
 /* Serves the request with memory whose free is pending in another stream. Returns false if it could not. */

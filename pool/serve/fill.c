@@ -238,7 +238,7 @@ gp_fill_result_t gp_fill_now(gp_engine_t *engine, gp_context_t *context, uint64_
 
 /* The fill is work of that stream. Unlike the driver's allocation there (alloc.c), the fill is an
  * operation that the legacy default stream certainly waits for. */
-void gp_fill_in_order(gp_engine_t *engine, const gp_order_t *order, uint64_t address, uint64_t bytes)
+void gp_fill_in_order(gp_engine_t *engine, const gp_stream_order_t *order, uint64_t address, uint64_t bytes)
 {
   gp_assert(engine->fills && !gp_holds_engine_lock());
   if (!gp_engine_enter(engine)) {

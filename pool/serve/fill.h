@@ -31,7 +31,7 @@ typedef enum gp_fill_result {
 gp_fill_result_t gp_fill_now(gp_engine_t *engine, gp_context_t *context, uint64_t address, uint64_t bytes);
 
 /* Fills memory of a stream-ordered request, in that stream. Never waits. */
-void gp_fill_in_order(gp_engine_t *engine, const gp_order_t *order, uint64_t address, uint64_t bytes);
+void gp_fill_in_order(gp_engine_t *engine, const gp_stream_order_t *order, uint64_t address, uint64_t bytes);
 
 /* For gp_engine_check: returns true if every block with a late fill in the context is still in use,
  * because other modules must treat it as the program's. The caller holds the device's lock. */

@@ -61,7 +61,7 @@ static bool adopt(const gp_growth_t *growth, uint64_t address, uint64_t start_ns
     gp_block_adopt(engine, block, start_ns, duration_ns);
     gp_segment_shrink(engine, block, growth->bytes);
     gp_block_set_stream(block, growth->stream);
-    gp_block_hand_out(engine, block, growth->requested, start_ns, duration_ns, false);
+    gp_block_allocate(engine, block, growth->requested, start_ns, duration_ns, false);
   }
   gp_lock_release(&device->lock);
   return is_known;
@@ -166,7 +166,7 @@ static uint64_t kept_bytes(const gp_engine_t *engine, const gp_device_t *device)
 static bool can_rely(const gp_device_t *device, uint64_t needed, uint64_t now_ns)
 {
   uint64_t times = needed ? gp_device_left(device) / AMPLE / needed : 0;
-  return device->told_ns != 0 && (now_ns - device->told_ns) / GP_TOLD_FREE_NS <= times;
+  return device->told_ns != 0 && (now_ns - device->told_ns) / GP_QUERY_FRESH_NS <= times;
 }
 
 bool gp_grow_leaves_enough(gp_engine_t *engine, gp_context_t *context, uint64_t size)

@@ -11,7 +11,7 @@
 /* A request that the pool grows for. */
 typedef struct gp_need {
   gp_context_t *context; /* context of the request */
-  gp_context_t *arena;   /* the record that grows: the context, or device->ordered */
+  gp_context_t *arena;   /* the record that grows: the context, or device->async_context */
   uint64_t requested;    /* bytes */
   uint64_t bytes;        /* bytes, rounded up */
   uint64_t stream;       /* stream of the request; 0: none, and the context is current in the thread */
@@ -40,7 +40,7 @@ bool gp_grow_leaves_enough(gp_engine_t *engine, gp_context_t *context, uint64_t 
 /*
  * Serves a request by mapping memory at its place: new memory, or idle memory that moves there. It moves
  * memory in the cases that mapped.h names, and before it returns a refusal of the driver or of the limit. If
- * the arena has no range, or the range no place, it calls gp_grow; for device->ordered it returns
+ * the arena has no range, or the range no place, it calls gp_grow; for device->async_context it returns
  * code_not_ready instead. Parameters and result are those of gp_grow, except that it also returns out of
  * memory if the host has no memory for the records. On failure no memory has moved.
  */

@@ -294,7 +294,7 @@ static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
       !is_lost && !plan->is_ahead && gp_address_map_insert(&engine->blocks, block->address, block);
   if (is_known) {
     gp_block_set_stream(block, plan->stream);
-    gp_block_hand_out(engine, block, plan->requested, start_ns, duration_ns, false);
+    gp_block_allocate(engine, block, plan->requested, start_ns, duration_ns, false);
     *ret_address = block->address;
   } else {
     gp_mapped_become_idle(engine, block, end_ns);
@@ -362,7 +362,7 @@ static int serve(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t 
 }
 
 /* Executes the plan, if the context has a range with a place for it. If the device or the limit has no
- * memory for the trial of the driver's mapping, *ret_is_placed is true for device->ordered: more room
+ * memory for the trial of the driver's mapping, *ret_is_placed is true for device->async_context: more room
  * helps. */
 static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *ret_address)
 {
@@ -374,7 +374,7 @@ static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *
   int cancel_state = gp_cancel_hold(); /* until commit or undo no record owns the memory */
   int code = gp_map_range_find(plan->engine, context, plan->asker, by_limit);
   if (code == out_of_memory)
-    *ret_is_placed = context->is_ordered;
+    *ret_is_placed = context->is_async;
   else if (code == 0 && plan->bytes > context->range->segment.size)
     code = out_of_memory;
   else if (code == 0)
@@ -400,8 +400,8 @@ int gp_grow_mapped(gp_engine_t *engine, const gp_need_t *need, bool *by_limit, u
   int code = grow(&plan, by_limit, &is_placed, ret_address);
   if (is_placed)
     return code;
-  return need->arena->is_ordered ? engine->driver.ops->code_not_ready
-                                 : gp_grow(engine, need, by_limit, ret_address);
+  return need->arena->is_async ? engine->driver.ops->code_not_ready
+                               : gp_grow(engine, need, by_limit, ret_address);
 }
 
 int gp_grow_mapped_ahead(

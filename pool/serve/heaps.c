@@ -31,7 +31,7 @@ static void fold(gp_engine_t *engine, gp_heap_t *heap)
   atomic_store_explicit(&heap->has_news, false, memory_order_relaxed);
 }
 
-bool gp_heap_tell_alloc(
+bool gp_heap_record_alloc(
     gp_engine_t *engine, gp_heap_t *heap, gp_block_t *block, uint64_t requested, uint64_t now_ns)
 {
   const gp_observer_t *observer = &engine->observer;
@@ -43,8 +43,8 @@ bool gp_heap_tell_alloc(
   gp_assert_internal(gp_lock_is_held(&heap->lock));
   if (heap->now_ns < now_ns)
     heap->now_ns = now_ns;
-  if (observer->hand_on && block->observer_cookie.slot != 0)
-    time_ns = observer->hand_on(observer->self, &block->observed, &next, heap->device->ordinal,
+  if (observer->reuse && block->observer_cookie.slot != 0)
+    time_ns = observer->reuse(observer->self, &block->observed, &next, heap->device->ordinal,
         block->segment != NULL, &heap->event_ns, heap->now_ns);
   if (time_ns == 0) {
     heap->is_refused = true;

@@ -111,7 +111,7 @@ static inline gp_heap_t *gp_heap_own(const gp_engine_t *engine, const gp_device_
 }
 
 /* Returns true if heaps may be used: the observer has functions for their events, or wants no events. */
-static inline bool gp_heaps_are_told(const gp_engine_t *engine)
+static inline bool gp_heaps_are_recorded(const gp_engine_t *engine)
 {
   return engine->observer.keep != NULL || !gp_event_is_wanted(engine, NULL);
 }
@@ -120,7 +120,7 @@ static inline bool gp_heaps_are_told(const gp_engine_t *engine)
  * lock. */
 static inline void gp_heap_prepare(gp_engine_t *engine, gp_device_t *device)
 {
-  if (!gp_heap_own(engine, device) && engine->has_heaps && gp_heaps_are_told(engine))
+  if (!gp_heap_own(engine, device) && engine->has_heaps && gp_heaps_are_recorded(engine))
     gp_heap_find_own(engine, device);
 }
 
@@ -144,7 +144,7 @@ static inline void gp_heap_fold_own(gp_engine_t *engine, gp_device_t *device, bo
 void gp_heap_open(gp_engine_t *engine, gp_heap_t *heap, gp_context_t *context);
 
 /* Returns true if the observer knows the block exactly when it wants events. A heap keeps no other block. */
-static inline bool gp_heap_is_told(const gp_engine_t *engine, const gp_block_t *block)
+static inline bool gp_heap_is_recorded(const gp_engine_t *engine, const gp_block_t *block)
 {
   return (block->observer_cookie.slot != 0) == gp_event_is_wanted(engine, NULL);
 }
@@ -152,8 +152,7 @@ static inline bool gp_heap_is_told(const gp_engine_t *engine, const gp_block_t *
 static inline bool gp_heap_may_keep(const gp_block_t *block)
 {
   return block->size <= GP_HEAP_BLOCK_MAX && block->refs == 1 && !block->tainted && !block->exact &&
-         !gp_block_is_ordered(block) && block->borrowed == 0 &&
-         !(block->segment && block->segment->is_closed);
+         !gp_block_is_async(block) && block->borrowed == 0 && !(block->segment && block->segment->is_closed);
 }
 
 static inline void gp_heap_adopt(gp_engine_t *engine, gp_block_t *block)
@@ -167,7 +166,7 @@ static inline void gp_heap_adopt(gp_engine_t *engine, gp_block_t *block)
     heap->rest--;
     return;
   }
-  if (!gp_heaps_are_told(engine) || !gp_heap_is_told(engine, block) || !gp_heap_may_keep(block))
+  if (!gp_heaps_are_recorded(engine) || !gp_heap_is_recorded(engine, block) || !gp_heap_may_keep(block))
     return;
   if (heap->context != block->context)
     gp_heap_open(engine, heap, block->context);
@@ -283,7 +282,7 @@ static inline bool gp_heap_tell_free(gp_engine_t *engine, gp_heap_t *heap, gp_bl
 /* Notifies the observer that the block has a new owner, and sets the owner's members. Returns false if the
  * observer does not accept the allocation from a heap. Out of line, so that other allocations need no
  * stack space for it. */
-bool gp_heap_tell_alloc(
+bool gp_heap_record_alloc(
     gp_engine_t *engine, gp_heap_t *heap, gp_block_t *block, uint64_t requested, uint64_t now_ns);
 
 /* Returns the bin for the block if the heap is its home and can keep it; otherwise NULL. The caller holds
@@ -367,7 +366,7 @@ static inline gp_block_t *gp_heap_take(
     return NULL;
   bool is_told = now_ns != 0 || block->observer_cookie.slot != 0;
   gp_heap_count_alloc(heap, size, requested, 1);
-  if (is_told && !gp_heap_tell_alloc(engine, heap, block, requested, now_ns)) {
+  if (is_told && !gp_heap_record_alloc(engine, heap, block, requested, now_ns)) {
     gp_heap_count_alloc(heap, size, requested, -UINT64_C(1));
     return NULL;
   }

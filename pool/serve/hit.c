@@ -1,6 +1,6 @@
 #include "pool/serve/hit.h"
 
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "pool/reuse/stream_points.h"
 
 /* Takes an idle block for the request, or returns NULL. The caller holds the device's lock. */
@@ -11,13 +11,13 @@ static gp_block_t *take_complete(const gp_request_t *request)
 
 /*
  * Takes a block that was freed in the same stream, although the device may still use it, or else one that
- * every context has completed. *ret_entry: see gp_identity_take. The caller holds the device's lock.
+ * every context has completed. *ret_entry: see gp_stream_record_take. The caller holds the device's lock.
  */
-static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bool *ret_entry)
+static gp_block_t *take_async(const gp_request_t *request, uint64_t now_ns, bool *ret_entry)
 {
   gp_engine_t *engine = request->engine;
-  gp_block_t *block = gp_identity_take(
-      engine, request->order->identity, request->arena, &request->fit, request->is_cut, now_ns, ret_entry);
+  gp_block_t *block = gp_stream_record_take(engine, request->order->stream_record, request->arena,
+      &request->fit, request->is_cut, now_ns, ret_entry);
 
   if (!block)
     block = take_complete(request);
@@ -29,7 +29,7 @@ static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bo
 }
 
 /* Makes one attempt to serve a stream-ordered request from existing blocks. */
-static bool serve_ordered(gp_request_t *request, bool *ret_entry)
+static bool serve_async(gp_request_t *request, bool *ret_entry)
 {
   gp_engine_t *engine = request->engine;
   gp_device_t *device = request->context->device;
@@ -42,11 +42,11 @@ static bool serve_ordered(gp_request_t *request, bool *ret_entry)
   uint64_t now_ns = gp_request_time(engine, device, clock_ns);
   gp_drain_some(engine, request->arena, now_ns);
   if (!gp_device_is_over_limit(device))
-    block = take_ordered(request, now_ns, ret_entry);
+    block = take_async(request, now_ns, ret_entry);
   if (block) {
     if (request->fit.borrow != 0)
       gp_budget_borrow(device, block, &request->fit);
-    gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
+    gp_block_allocate(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
   }
   gp_lock_release(&device->lock);
@@ -59,10 +59,10 @@ bool gp_hit(gp_request_t *request)
 
   if (!request->order)
     return gp_hit_plain(request);
-  (void)gp_identity_take_place(request->engine, request->order->identity);
-  return serve_ordered(request, &may_enter) ||
-         (may_enter && gp_identity_enter(request->engine, request->order->identity) &&
-             serve_ordered(request, &may_enter));
+  (void)gp_stream_record_replace_call(request->engine, request->order->stream_record);
+  return serve_async(request, &may_enter) ||
+         (may_enter && gp_stream_record_add_event(request->engine, request->order->stream_record) &&
+             serve_async(request, &may_enter));
 }
 
 bool gp_hit_after_drain(gp_request_t *request)
@@ -80,15 +80,15 @@ bool gp_hit_after_drain(gp_request_t *request)
          (gp_drain_by_own_context(request->engine, device, GP_DRAIN_AT_ONCE) && gp_hit(request));
 }
 
-bool gp_hit_beside_capture(gp_request_t *request)
+bool gp_hit_during_capture(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   bool may_enter;
 
-  if (!gp_identity_needs_no_call(request->order->identity))
+  if (!gp_stream_record_needs_no_call(request->order->stream_record))
     return false;
-  if (serve_ordered(request, &may_enter))
+  if (serve_async(request, &may_enter))
     return true;
   gp_drain_device(engine, request->context->device);
-  return serve_ordered(request, &may_enter);
+  return serve_async(request, &may_enter);
 }

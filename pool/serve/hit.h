@@ -17,8 +17,8 @@
 typedef struct gp_request {
   gp_engine_t *engine;
   gp_context_t *context;
-  gp_context_t *arena;     /* has the blocks that may serve the request: the context, or device->ordered */
-  const gp_order_t *order; /* the stream of a stream-ordered request, in `context`; NULL: no stream */
+  gp_context_t *arena; /* has the blocks that may serve the request: the context, or device->async_context */
+  const gp_stream_order_t *order; /* the stream of a stream-ordered request, in `context`; NULL: no stream */
   uint64_t requested;
   gp_fit_t fit;  /* which idle blocks may serve the request */
   uint64_t size; /* size of a new block: the size of its class */
@@ -42,7 +42,7 @@ bool gp_hit_after_drain(gp_request_t *request);
 
 /* Serves a request during a capture, in a stream that is not capturing, and submits nothing to that
  * stream. */
-bool gp_hit_beside_capture(gp_request_t *request);
+bool gp_hit_during_capture(gp_request_t *request);
 
 /* Serves a request without a stream. Inline, since most allocations call only this. */
 static inline __attribute__((always_inline)) bool gp_hit_plain(gp_request_t *request)
@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) bool gp_hit_plain(gp_request_t *req
     gp_block_set_stream(block, 0);
     if (__builtin_expect(request->fit.borrow != 0, 0))
       gp_budget_borrow(device, block, &request->fit);
-    gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
+    gp_block_allocate(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
     gp_heap_adopt(engine, block);
   }

@@ -37,7 +37,7 @@ bool gp_engine_device_use(gp_engine_t *engine, int ordinal, gp_device_use_t *ret
   gp_device_t *device = &engine->devices[ordinal];
 
   gp_lock_take(&device->lock);
-  bool told = gp_device_use_as_told(device, ret_use);
+  bool told = gp_device_use_at_query(device, ret_use);
   gp_lock_release(&device->lock);
   return told;
 }

@@ -266,10 +266,10 @@ int gp_map_range_find(gp_engine_t *engine, gp_context_t *context, gp_context_t *
   gp_lock_take(&device->lock);
   set_use(context, code == 0 ? GP_RANGE_USED : is_over ? GP_RANGE_REFUSED : GP_RANGE_UNTRIED);
   gp_lock_release(&device->lock);
-  if (is_over && !atomic_exchange(&device->told_range, true))
+  if (is_over && !atomic_exchange(&device->reported_range, true))
     gp_log(GP_LOG_ERROR, "memory cannot be mapped on device %d; %s", device->ordinal,
-        context->is_ordered ? "the driver serves cudaMallocAsync there"
-                            : "GPUPOOL_TYPE=segment is used there instead of vmm");
+        context->is_async ? "the driver serves cudaMallocAsync there"
+                          : "GPUPOOL_TYPE=segment is used there instead of vmm");
   return is_over ? not_ready : code;
 }
 

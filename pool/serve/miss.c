@@ -8,7 +8,7 @@
 #include "pool/limits/oom_turn.h"
 #include "pool/serve/prewarm.h"
 #include "pool/limits/reclaim.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "pool/reuse/stream_points.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/surplus.h"
@@ -70,7 +70,7 @@ static bool adopt(gp_request_t *request, gp_block_t *block, uint64_t address, ui
       !gp_context_is_lost(request->context) && gp_address_map_insert(&engine->blocks, address, block);
   if (is_known) {
     gp_block_adopt(engine, block, start_ns, duration_ns);
-    gp_block_hand_out(engine, block, request->requested, start_ns, duration_ns, false);
+    gp_block_allocate(engine, block, request->requested, start_ns, duration_ns, false);
   }
   gp_lock_release(&device->lock);
   return is_known;
@@ -123,7 +123,7 @@ static int serve_by_growth(gp_request_t *request, bool *by_limit)
       .requested = request->requested,
       .bytes = request->size,
       .stream = request->order ? request->order->stream : 0};
-  return request->engine->type->maps || request->arena->is_ordered
+  return request->engine->type->maps || request->arena->is_async
              ? gp_grow_mapped(request->engine, &need, by_limit, &request->ret_address)
              : gp_grow(request->engine, &need, by_limit, &request->ret_address);
 }
@@ -157,7 +157,7 @@ static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
     return true;
   if (!request->order || !is_much || request->engine->driver.ops->fence_record)
     return false;
-  gp_identities_ask(request->engine, device); /* before CUDA 12.5 the streams themselves are queried */
+  gp_stream_records_query(request->engine, device); /* before CUDA 12.5 the streams themselves are queried */
   return gp_hit(request);
 }
 
@@ -172,7 +172,7 @@ static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
 static bool has_ample_memory(const gp_device_t *device, uint64_t reserve, uint64_t now_ns)
 {
   uint64_t times = reserve ? gp_device_left(device) / TOLD_FREE_AMPLE / reserve : 0;
-  return (now_ns - device->told_ns) / GP_TOLD_FREE_NS < times;
+  return (now_ns - device->told_ns) / GP_QUERY_FRESH_NS < times;
 }
 
 /*
@@ -280,7 +280,7 @@ static bool serve_in_stream(gp_request_t *request)
 {
   if (!request->order)
     return false;
-  gp_identities_ask(request->engine, request->context->device);
+  gp_stream_records_query(request->engine, request->context->device);
   return gp_hit(request) || gp_wait_in_stream_serve(request);
 }
 
@@ -293,7 +293,7 @@ static __attribute__((noinline)) bool serve_from_context(gp_request_t *request)
   const gp_device_t *device = request->context->device;
   gp_request_t other = *request;
 
-  if (!request->arena->is_ordered || !request->context->driver.is_primary ||
+  if (!request->arena->is_async || !request->context->driver.is_primary ||
       atomic_load_explicit(&device->async_is_apart, memory_order_relaxed) ||
       !gp_type_fit(engine->type, &engine->type_config, request->requested, &other.fit))
     return false;

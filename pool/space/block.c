@@ -43,8 +43,8 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
     gp_segment_note_growth(block->context->device, block);
   gp_gauge_add(&stats->segment, 1);
   gp_gauge_add(&stats->reserved_bytes, block->size);
-  if (gp_block_is_ordered(block))
-    block->context->device->ordered_bytes += block->size;
+  if (gp_block_is_async(block))
+    block->context->device->pooled_async_bytes += block->size;
   gp_account_adopt(engine, block->context->device, block->address, block->size, GP_SUPPLY_PLAIN);
   stats->driver_allocs++;
   gp_event_block(engine, block, GP_ACTION_SEGMENT_ALLOC, GP_DETAIL_NONE, time_ns, duration_ns, false);
@@ -233,8 +233,8 @@ void gp_block_forget(
   gp_gauge_sub(&gp_device_stats(device)->segment, 1);
   gp_gauge_sub(&gp_device_stats(device)->reserved_bytes, block->size);
   gp_event_block(engine, block, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns, false);
-  if (gp_block_is_ordered(block))
-    device->ordered_bytes -= block->size;
+  if (gp_block_is_async(block))
+    device->pooled_async_bytes -= block->size;
   gp_account_drop(engine, device, block->address, block->size, GP_SUPPLY_PLAIN);
   if (block->segment) {
     gp_segment_t *segment = block->segment;

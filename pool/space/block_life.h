@@ -19,24 +19,24 @@ static inline void gp_block_set_stream(gp_block_t *block, uint64_t stream)
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (block->stream && !stream)
-    device->ordered_bytes -= block->size;
+    device->pooled_async_bytes -= block->size;
   else if (!block->stream && stream)
-    device->ordered_bytes += block->size;
+    device->pooled_async_bytes += block->size;
   block->stream = stream;
 }
 
 /* Adds to the counters of stream-ordered memory, which the program can query. */
-static inline void gp_block_count_ordered(gp_device_t *device, uint64_t bytes)
+static inline void gp_block_count_async(gp_device_t *device, uint64_t bytes)
 {
-  device->ordered_live += bytes;
-  if (device->ordered_live > device->ordered_peak)
-    device->ordered_peak = device->ordered_live;
-  if (device->ordered_bytes > device->reserved_peak) /* always called after it grew */
-    device->reserved_peak = device->ordered_bytes;
+  device->pooled_async_live += bytes;
+  if (device->pooled_async_live > device->pooled_async_peak)
+    device->pooled_async_peak = device->pooled_async_live;
+  if (device->pooled_async_bytes > device->reserved_peak) /* always called after it grew */
+    device->reserved_peak = device->pooled_async_bytes;
 }
 
 /* Gives the block to the program. hit: no driver call was needed. */
-static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uint64_t requested,
+static inline void gp_block_allocate(gp_engine_t *engine, gp_block_t *block, uint64_t requested,
     uint64_t time_ns, uint64_t duration_ns, bool hit)
 {
   gp_device_t *device = block->context->device;
@@ -54,8 +54,8 @@ static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uin
   gp_gauge_add(&stats->allocated_bytes, block->size);
   gp_gauge_add(&stats->requested_bytes, requested);
   gp_gauge_add(&stats->active_bytes, block->size);
-  if (gp_block_is_ordered(block))
-    gp_block_count_ordered(device, block->size);
+  if (gp_block_is_async(block))
+    gp_block_count_async(device, block->size);
   if (__builtin_expect(block->segment != NULL, 0))
     gp_parts_begin_use(device, block->size);
   else
@@ -85,8 +85,8 @@ static inline void gp_block_end_ownership(
   gp_gauge_sub(&stats->allocated_bytes, block->size);
   gp_gauge_sub(&stats->requested_bytes, block->requested);
   gp_gauge_add(&stats->deferred_bytes, block->size);
-  if (gp_block_is_ordered(block))
-    block->context->device->ordered_live -= block->size;
+  if (gp_block_is_async(block))
+    block->context->device->pooled_async_live -= block->size;
   if (gp_event_is_wanted(engine, &block->observer_cookie))
     gp_block_tell_free(engine, block, why, time_ns);
 }

@@ -76,10 +76,10 @@ struct gp_block {
     gp_release_t release;  /* RELEASING: in device->releases */
   };
   gp_state_t state;
-  gp_state_t released_from; /* RELEASING: the state before, restored if the driver refuses */
-  gp_identity_t *freed_in;  /* DEFERRED, BOUND: freed in this stream; NULL: in none, or it has ended */
-  uint64_t freed_as;        /* number of this free among the frees in freed_in */
-  uint64_t idle_ns;         /* time since which it is idle */
+  gp_state_t released_from;     /* RELEASING: the state before, restored if the driver refuses */
+  gp_stream_record_t *freed_in; /* DEFERRED, BOUND: freed in this stream; NULL: in none, or it has ended */
+  uint64_t freed_as;            /* number of this free among the frees in freed_in */
+  uint64_t idle_ns;             /* time since which it is idle */
   uint64_t releasable; /* part of a segment: bytes that could be released now (IDLE), or once idle (BOUND) */
   struct gp_freed_bytes *freed_bytes; /* DEFERRED, BOUND: events behind its frees, see free_events.h */
   uint64_t borrowed; /* bytes beyond the size of a new block for the owner's request, see budget.h */
@@ -98,7 +98,7 @@ static inline gp_block_t *gp_block_of_cut(gp_cut_entry_t *entry)
 
 /* Returns true if the block's current or last owner allocated it in a stream (cudaMallocAsync). The caller
  * holds the device's lock. */
-static inline bool gp_block_is_ordered(const gp_block_t *block)
+static inline bool gp_block_is_async(const gp_block_t *block)
 {
   return block->stream != 0;
 }

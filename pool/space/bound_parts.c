@@ -31,25 +31,25 @@ static void uncount(const gp_block_t *block)
 }
 
 /* Puts a part, now of its final size, into the bins of a stream. */
-static void file(gp_identity_t *identity, gp_block_t *block, uint64_t freed_as)
+static void file(gp_stream_record_t *stream_record, gp_block_t *block, uint64_t freed_as)
 {
-  block->freed_in = identity;
+  block->freed_in = stream_record;
   block->freed_as = freed_as;
   block->in_cut.address = block->address;
   block->in_cut.size = block->size;
   block->in_cut.free_epoch = freed_as; /* the bins compare it with the number that gp_bound_find gets */
-  gp_cut_bins_add(identity->bound, &block->in_cut);
-  identity->filed++;
+  gp_cut_bins_add(stream_record->bound, &block->in_cut);
+  stream_record->block_count++;
 }
 
 static void unfile(gp_block_t *block)
 {
-  gp_identity_t *identity = block->freed_in;
+  gp_stream_record_t *stream_record = block->freed_in;
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  gp_assert_internal(block->state == GP_STATE_BOUND && identity->filed > 0);
-  gp_cut_bins_remove(identity->bound, &block->in_cut);
-  identity->filed--;
+  gp_assert_internal(block->state == GP_STATE_BOUND && stream_record->block_count > 0);
+  gp_cut_bins_remove(stream_record->bound, &block->in_cut);
+  stream_record->block_count--;
   block->freed_in = NULL;
 }
 
@@ -64,23 +64,24 @@ void gp_bound_leave(gp_block_t *block)
   gp_free_events_forget(block);
 }
 
-bool gp_bound_enter(gp_engine_t *engine, gp_identity_t *identity, gp_block_t *block, uint64_t now_ns)
+bool gp_bound_enter(
+    gp_engine_t *engine, gp_stream_record_t *stream_record, gp_block_t *block, uint64_t now_ns)
 {
   gp_block_t *neighbours[] = {gp_segment_below(block), gp_segment_above(block)};
 
-  gp_assert_internal(gp_lock_is_held(&identity->context->device->lock));
-  gp_assert_internal(block->state == GP_STATE_DEFERRED && !block->freed_in && !identity->has_ended);
+  gp_assert_internal(gp_lock_is_held(&stream_record->context->device->lock));
+  gp_assert_internal(block->state == GP_STATE_DEFERRED && !block->freed_in && !stream_record->has_ended);
   gp_assert_internal(block->segment && !block->segment->is_closed);
-  if (!identity->bound)
-    identity->bound = calloc(1, sizeof(*identity->bound));
-  if (!identity->bound)
+  if (!stream_record->bound)
+    stream_record->bound = calloc(1, sizeof(*stream_record->bound));
+  if (!stream_record->bound)
     return false;
   block->context->deferred_bytes -= block->size;
   gp_block_end_use(engine, block, now_ns);
   gp_block_set_stream(block, 0);
   gp_address_map_remove_value(&engine->blocks, block->address, block); /* joining may move it */
   for (int i = 0; i < 2; i++) {
-    if (!neighbours[i] || neighbours[i]->state != GP_STATE_BOUND || neighbours[i]->freed_in != identity)
+    if (!neighbours[i] || neighbours[i]->state != GP_STATE_BOUND || neighbours[i]->freed_in != stream_record)
       continue;
     gp_free_events_join(block, neighbours[i]);
     gp_bound_leave(neighbours[i]);
@@ -90,24 +91,24 @@ bool gp_bound_enter(gp_engine_t *engine, gp_identity_t *identity, gp_block_t *bl
   block->requested = 0;
   block->block_id = 0;
   count(block);
-  file(identity, block, ++identity->frees);
+  file(stream_record, block, ++stream_record->frees);
   return true;
 }
 
-gp_block_t *gp_bound_find(const gp_identity_t *identity, uint64_t bytes, uint64_t frees)
+gp_block_t *gp_bound_find(const gp_stream_record_t *stream_record, uint64_t bytes, uint64_t frees)
 {
-  gp_assert_internal(gp_lock_is_held(&identity->context->device->lock));
-  gp_cut_entry_t *entry = identity->bound ? gp_cut_bins_find(identity->bound, bytes, frees) : NULL;
+  gp_assert_internal(gp_lock_is_held(&stream_record->context->device->lock));
+  gp_cut_entry_t *entry = stream_record->bound ? gp_cut_bins_find(stream_record->bound, bytes, frees) : NULL;
   return entry ? gp_block_of_cut(entry) : NULL;
 }
 
 void gp_bound_take_low(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
 {
-  gp_identity_t *identity = block->freed_in;
+  gp_stream_record_t *stream_record = block->freed_in;
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_block_t *rest = block->size > bytes ? gp_block_slab_take(engine) : NULL;
-  if (identity)
+  if (stream_record)
     unfile(block);
   uncount(block);
   if (rest) {
@@ -115,8 +116,8 @@ void gp_bound_take_low(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
     gp_free_events_split(block, rest);
     gp_list_insert_after(&block->order, &rest->order); /* the list stays in the order of stamps */
     count(rest);
-    if (identity)
-      file(identity, rest, block->freed_as);
+    if (stream_record)
+      file(stream_record, rest, block->freed_as);
   }
   gp_list_remove(&block->order);
   gp_free_events_forget(block);
@@ -130,15 +131,15 @@ bool gp_bound_take(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
   return true;
 }
 
-void gp_bound_unfile_all(gp_identity_t *identity)
+void gp_bound_remove_all(gp_stream_record_t *stream_record)
 {
   gp_block_t *block;
 
-  while ((block = gp_bound_find(identity, GP_CUT_GRANULE, UINT64_MAX)))
+  while ((block = gp_bound_find(stream_record, GP_CUT_GRANULE, UINT64_MAX)))
     unfile(block);
 }
 
-void gp_bound_unfile_segment(const gp_segment_t *segment)
+void gp_bound_remove_segment(const gp_segment_t *segment)
 {
   for (gp_block_t *block = segment->first; block; block = gp_segment_above(block))
     if (block->state == GP_STATE_BOUND && block->freed_in)

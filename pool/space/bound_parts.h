@@ -1,6 +1,6 @@
 /*
  * Parts of segments that the program freed in stream order (state BOUND). Later requests in that stream may
- * reuse them at once (reuse/identities.h says when), other requests only after a completion proof. So the
+ * reuse them at once (reuse/stream_records.h says when), other requests only after a completion proof. So the
  * parts of one stream are split and joined like idle memory, but separately. The owner's use ends with the
  * free: the statistics and the observer see the memory as idle, although it cannot be released yet. Sizes
  * are in bytes. The caller holds the device's lock.
@@ -15,11 +15,12 @@
  * with its neighbours of that stream. The joined part, in the same record, has the stamp and the number of
  * this free. Returns false, with nothing changed, if the host has no memory for the stream's bins.
  */
-bool gp_bound_enter(gp_engine_t *engine, gp_identity_t *identity, gp_block_t *block, uint64_t now_ns);
+bool gp_bound_enter(
+    gp_engine_t *engine, gp_stream_record_t *stream_record, gp_block_t *block, uint64_t now_ns);
 
 /* Returns a part of at least `bytes` whose newest free is among the first `frees` in the stream, or NULL. The
  * part stays bound. */
-gp_block_t *gp_bound_find(const gp_identity_t *identity, uint64_t bytes, uint64_t frees);
+gp_block_t *gp_bound_find(const gp_stream_record_t *stream_record, uint64_t bytes, uint64_t frees);
 
 /*
  * Takes the low `bytes` of a part that is bound to a stream and puts them into the map; the rest stays bound.
@@ -37,7 +38,7 @@ void gp_bound_leave(gp_block_t *block);
 
 /* Takes all parts of a stream that has ended, or of a segment that closes, out of the bins of their stream.
  * The parts stay BOUND and become idle only after a completion proof. */
-void gp_bound_unfile_all(gp_identity_t *identity);
-void gp_bound_unfile_segment(const gp_segment_t *segment);
+void gp_bound_remove_all(gp_stream_record_t *stream_record);
+void gp_bound_remove_segment(const gp_segment_t *segment);
 
 #endif

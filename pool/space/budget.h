@@ -63,7 +63,7 @@ static inline void gp_budget_note_use(gp_device_t *device)
 {
   uint64_t use = gp_device_stats(device)->active_bytes.current - device->part_active - device->borrowed_bytes;
 
-  use -= device->filed_bytes;
+  use -= device->stream_block_bytes;
   if (use > device->highest_whole)
     device->highest_whole = use;
 }

@@ -48,7 +48,8 @@ static void cover(gp_block_t *block, uint64_t address, uint64_t size, gp_free_ev
 void gp_free_events_cover(gp_block_t *block, gp_free_event_t *event)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  gp_assert_internal(block->context == event->context || block->context == &event->context->device->ordered);
+  gp_assert_internal(
+      block->context == event->context || block->context == &event->context->device->async_context);
   cover(block, block->address, block->size, event);
 }
 
@@ -126,7 +127,7 @@ void gp_free_events_fini(gp_context_t *context)
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   GP_LIST_EACH(&context->blocks, gp_block_t, all, block)
     gp_free_events_forget(block);
-  GP_LIST_EACH(&context->device->ordered.blocks, gp_block_t, all, block)
+  GP_LIST_EACH(&context->device->async_context.blocks, gp_block_t, all, block)
     forget_those_of(block, context);
   while (context->spare_events) {
     gp_free_event_t *event = context->spare_events;

@@ -324,7 +324,7 @@ void gp_mapped_adopt(
   gp_device_t *device = range->segment.context->device;
 
   gp_chunks_add(range, chunk);
-  if (range->segment.context->is_ordered && device->reserved_peak < range->mapped)
+  if (range->segment.context->is_async && device->reserved_peak < range->mapped)
     device->reserved_peak = range->mapped;
   gp_gauge_add(&gp_device_stats(device)->segment, 1);
   gp_gauge_add(&gp_device_stats(device)->reserved_bytes, chunk->size);

@@ -108,8 +108,8 @@ static void compare_with_events(void)
   const gp_device_copy_t *copy = &record.copies[0];
   for (size_t i = 0; i < copy->blocks.count; i++) {
     const gp_block_view_t *block = gp_device_copy_block(copy, i);
-    gp_told_event_t found;
-    const gp_told_event_t *newest = NULL;
+    gp_decoded_event_t found;
+    const gp_decoded_event_t *newest = NULL;
     for (size_t j = events->count; j-- > 0 && !newest;) {
       found = gp_event_merge_get(events, j);
       if (found.address == block->address)

@@ -116,10 +116,10 @@ class Limit(PreloadCase):
         total = 1024 * GIB
         self.assertEqual(self.told(SIMCUDA_INTEGRATED="1024GiB"), (0, total))
         before = available()
-        free, told_total = self.told(SIMCUDA_INTEGRATED="1024GiB", INTEGRATED="available")
+        free, reported_total = self.told(SIMCUDA_INTEGRATED="1024GiB", INTEGRATED="available")
         after = available()
         self.assertTrue(min(before, after) // 2 < free < max(before, after) * 2, (before, free, after))
-        self.assertEqual(told_total, total)
+        self.assertEqual(reported_total, total)
         self.assertEqual(self.told(SIMCUDA_INTEGRATED="1024GiB", INTEGRATED="available", RESERVE="1024GiB"), (0, total))
         self.assertEqual(self.told(SIMCUDA_INTEGRATED="1024GiB", INTEGRATED="available", LIMIT="3MiB"), (2 * MIB, 3 * MIB))
         self.assertEqual(self.told(INTEGRATED="available"), self.told())  # its memory is its own

@@ -189,7 +189,7 @@ END_TEST
 
 /* ---- memory of cudaMallocAsync ---- */
 
-static model_t *begin_ordered(bool pool_orders)
+static model_t *begin_async(bool pool_orders)
 {
   options_t options = all_options;
   options.ordered = true;
@@ -210,7 +210,7 @@ static bool on(model_t *model, step_kind_t kind, int m, int lane)
 
 START_TEST(test_memory_is_used_between_its_allocation_and_its_free)
 {
-  model_t *model = begin_ordered(true);
+  model_t *model = begin_async(true);
   ck_assert(take_async(model, 1, OTHER));
   ck_assert(!on(model, STEP_FILL, 1, THIRD)); /* not before the allocation */
   ck_assert(!on(model, STEP_FREE, 1, OTHER)); /* which the host does not know to be complete */
@@ -229,7 +229,7 @@ END_TEST
 
 START_TEST(test_what_overlaps_the_kernel_in_front)
 {
-  model_t *model = begin_ordered(true);
+  model_t *model = begin_async(true);
   ck_assert(take_async(model, 1, OTHER));
   ck_assert(!on(model, STEP_FILL_EARLY, 1, LANE_LEGACY(0)));
   ck_assert(on(model, STEP_FILL_EARLY, 1, OTHER)); /* an allocation is no kernel */
@@ -241,7 +241,7 @@ END_TEST
 START_TEST(test_the_two_calls_and_the_default_stream)
 {
   for (int pool_orders = 0; pool_orders < 2; pool_orders++) {
-    model_t *model = begin_ordered(pool_orders);
+    model_t *model = begin_async(pool_orders);
     ck_assert(take_async(model, 1, BLOCKED));
     ck_assert_int_eq(on(model, STEP_FILL, 1, LANE_LEGACY(0)), pool_orders);
     ck_assert(on(model, STEP_FILL, 1, BLOCKED));
@@ -286,7 +286,7 @@ END_TEST
 
 START_TEST(test_memory_of_a_device_outlives_a_context)
 {
-  model_t *model = begin_ordered(true);
+  model_t *model = begin_async(true);
   ck_assert(take(model, (step_t){.kind = STEP_CTX_CREATE, .ctx = 2}));
   ck_assert(take_async(model, 1, LANE_LEGACY(2)));
   ck_assert(!on(model, STEP_FILL, 1, LANE_LEGACY(0)));
@@ -301,7 +301,7 @@ END_TEST
 
 START_TEST(test_inside_an_allocation_in_a_stream)
 {
-  model_t *model = begin_ordered(true);
+  model_t *model = begin_async(true);
   ck_assert(on(model, STEP_FILL, 0, BLOCKED));
   ck_assert(take(
       model, (step_t){.kind = STEP_ALLOC_ASYNC, .mem = 1, .lane = LANE_LEGACY(0), .bytes = 8, .inside = 2}));
@@ -329,7 +329,7 @@ END_TEST
 /* What another thread launches inside a free in the legacy stream may come behind the free's operation. */
 START_TEST(test_inside_a_free_nothing_is_put_in_order)
 {
-  model_t *model = begin_ordered(true);
+  model_t *model = begin_async(true);
   ck_assert(take_async(model, 1, LANE_LEGACY(0)));
   ck_assert(take_async(model, 2, BLOCKED));
   ck_assert(take(model, (step_t){.kind = STEP_FREE_ASYNC, .mem = 1, .lane = LANE_LEGACY(0), .inside = 1}));
@@ -343,7 +343,7 @@ END_TEST
 
 START_TEST(test_memory_of_a_graph)
 {
-  model_t *model = begin_ordered(true);
+  model_t *model = begin_async(true);
   ck_assert(!on(model, STEP_CAPTURE_MEMORY, 0, OTHER));
   ck_assert(take(model, (step_t){.kind = STEP_CAPTURE_BEGIN, .lane = OTHER, .flags = 1}));
   ck_assert(on(model, STEP_CAPTURE_MEMORY, 0, OTHER));

@@ -23,10 +23,10 @@ static void end(void)
   gp_engine_resume_in(engine, &capture);
 }
 
-static bool serves(gp_order_t in, uint64_t bytes, uint64_t *ret_address)
+static bool serves(gp_stream_order_t in, uint64_t bytes, uint64_t *ret_address)
 {
   int code = -1;
-  bool served = gp_engine_alloc_ordered(engine, &in, bytes, ret_address, &code);
+  bool served = gp_engine_alloc_async(engine, &in, bytes, ret_address, &code);
   ck_assert(!served || code == 0);
   return served;
 }
@@ -78,10 +78,10 @@ START_TEST(test_where_nothing_is_known_nothing_is_served)
   start_streams(NULL, GP_GIB);
   free_in(order(FIRST), allocate_in(order(FIRST), BYTES));
   begin(GP_REACH_EVERYTHING);
-  ck_assert(!gp_engine_keeps_ordered(engine));
+  ck_assert(!gp_engine_serves_async(engine));
   ck_assert(!serves(order(FIRST), BYTES, &address));
   end();
-  ck_assert(gp_engine_keeps_ordered(engine));
+  ck_assert(gp_engine_serves_async(engine));
   stop();
 }
 END_TEST
@@ -93,7 +93,7 @@ START_TEST(test_nothing_enters_a_blocking_stream)
   uint64_t address, got;
 
   start_streams(NULL, GP_GIB);
-  gp_identity_created(engine, context, BLOCKING, true);
+  gp_stream_record_begin(engine, context, BLOCKING, true);
   address = allocate_in(order(BLOCKING), BYTES);
   begin(GP_REACH_NONE);
   free_in(order(BLOCKING), address);
@@ -114,8 +114,8 @@ START_TEST(test_what_needs_a_call_is_forwarded)
   uint64_t address;
 
   start_streams(NULL, GP_GIB);
-  gp_identity_created(engine, context, BLOCKING, true);
-  gp_order_t in = order(streams[_i]);
+  gp_stream_record_begin(engine, context, BLOCKING, true);
+  gp_stream_order_t in = order(streams[_i]);
   driver_free_t call = {.address = allocate_in(in, BYTES)};
   free_in(order(FIRST), allocate_in(order(FIRST), BYTES));
   synchronize();
@@ -140,12 +140,12 @@ START_TEST(test_an_early_launch_has_its_operation)
   free_in(order(FIRST), address);
   begin(GP_REACH_THREADS);
   ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
-  gp_identity_launches_early(engine, order(FIRST).identity, true);
+  gp_stream_record_prevent_overlap(engine, order(FIRST).stream_record, true);
   ck_assert_int_eq(driver.calls, calls);
-  gp_identity_launches_early(engine, order(FIRST).identity, false);
+  gp_stream_record_prevent_overlap(engine, order(FIRST).stream_record, false);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
   ck_assert_uint_eq(driver.entered, FIRST);
-  gp_identity_launches_early(engine, order(FIRST).identity, false);
+  gp_stream_record_prevent_overlap(engine, order(FIRST).stream_record, false);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
   end();
   stop();

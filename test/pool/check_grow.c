@@ -283,13 +283,13 @@ START_TEST(test_growth_asks_what_is_left)
   begin(64 * GP_GIB);
   uint64_t a = allocate(400 * GP_MIB);
   driver.capacity = 4 * GP_GIB;
-  driver.now_ns += 100 * GP_TOLD_FREE_NS;
+  driver.now_ns += 100 * GP_QUERY_FRESH_NS;
   (void)allocate(512);
   ck_assert_uint_eq(driver.used, 464 * GP_MIB);
   driver.capacity = GP_GIB / 2;
   (void)allocate(64 * GP_MIB - 512); /* that is all of it */
   long asked = driver.count[FAKE_INFO];
-  driver.now_ns += 100 * GP_TOLD_FREE_NS;
+  driver.now_ns += 100 * GP_QUERY_FRESH_NS;
   (void)allocate(512);
   ck_assert_int_eq(driver.count[FAKE_INFO], asked + 1);
   ck_assert_uint_eq(driver.used, 466 * GP_MIB);
@@ -298,7 +298,7 @@ START_TEST(test_growth_asks_what_is_left)
 }
 END_TEST
 
-static uint64_t told_free(void)
+static uint64_t queried_free(void)
 {
   uint64_t free_bytes = driver.capacity - driver.used, total = driver.capacity;
   gp_engine_translate_info(engine, context, &free_bytes, &total);
@@ -315,19 +315,19 @@ START_TEST(test_pieces_are_not_told_as_free)
     blocks[i] = allocate(GP_MIB / 2);
   for (int i = 0; i < 1800; i += 2)
     ck_assert_int_eq(free_code(blocks[i]), 0);
-  uint64_t told = told_free();
+  uint64_t told = queried_free();
   ck_assert_uint_eq(told, driver.capacity - driver.used); /* nothing whole */
   synchronize();
   (void)stats(); /* drained */
-  ck_assert_uint_eq(told_free(), told);
+  ck_assert_uint_eq(queried_free(), told);
   blocks[0] = allocate(told / GP_MIB * GP_MIB);
   ck_assert_int_eq(free_code(blocks[0]), 0);
-  ck_assert_uint_eq(told_free(), told); /* deferred, but whole */
+  ck_assert_uint_eq(queried_free(), told); /* deferred, but whole */
   for (int i = 1; i < 1800; i += 2)
     ck_assert_int_eq(free_code(blocks[i]), 0);
-  ck_assert_uint_eq(told_free(), driver.capacity);
+  ck_assert_uint_eq(queried_free(), driver.capacity);
   synchronize();
-  ck_assert_uint_eq(told_free(), driver.capacity);
+  ck_assert_uint_eq(queried_free(), driver.capacity);
   stop();
 }
 END_TEST
@@ -337,17 +337,17 @@ START_TEST(test_largest_piece_is_told_as_free)
   start((const char *const[]){SEGMENT, "GPUPOOL_LIMIT=64MiB", "GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
   uint64_t a = allocate(61 * GP_MIB), b = allocate(GP_MIB);
   ck_assert_uint_eq(driver.used, 62 * GP_MIB);
-  ck_assert_uint_eq(told_free(), 2 * GP_MIB);
+  ck_assert_uint_eq(queried_free(), 2 * GP_MIB);
   ck_assert_int_eq(free_code(a), 0);
-  ck_assert_uint_eq(told_free(), 61 * GP_MIB);
+  ck_assert_uint_eq(queried_free(), 61 * GP_MIB);
   synchronize();
   (void)stats(); /* drained */
   ck_assert_uint_eq(allocate(61 * GP_MIB), a);
   gp_engine_taint(engine, b);
   ck_assert_int_eq(free_code(a), 0);
-  ck_assert_uint_eq(told_free(), 2 * GP_MIB); /* closed: no request can have it */
+  ck_assert_uint_eq(queried_free(), 2 * GP_MIB); /* closed: no request can have it */
   ck_assert_int_eq(free_code(b), 0);
-  ck_assert_uint_eq(told_free(), 64 * GP_MIB);
+  ck_assert_uint_eq(queried_free(), 64 * GP_MIB);
   stop();
 }
 END_TEST

@@ -2,7 +2,7 @@
  * Type vmm in the engine: where memory is mapped, what moves, what goes back, and what must not.
  */
 #include "pool/limits/release.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "pool/space/mapped.h"
 #include "pool/engine_record.h"
 #include "test/pool/check_main.h"

@@ -40,7 +40,7 @@ static uintptr_t holder(void)
 /* Another thread, which carries out orders. */
 static struct {
   pthread_t thread;
-  atomic_int ordered, done;
+  atomic_int async_context, done;
   gp_oom_attempts_t attempts;
 } other;
 
@@ -50,7 +50,7 @@ static void *follow(void *arg)
 {
   (void)arg;
   for (int order = 0; order != END;) {
-    while ((order = atomic_load(&other.ordered)) == atomic_load(&other.done))
+    while ((order = atomic_load(&other.async_context)) == atomic_load(&other.done))
       sched_yield();
     if (order == TAKE_AND_RESERVE) {
       (void)gp_oom_turn_take(engine, device, &other.attempts);
@@ -67,7 +67,7 @@ static void *follow(void *arg)
 
 static void give(int order)
 {
-  atomic_store(&other.ordered, order);
+  atomic_store(&other.async_context, order);
   while (atomic_load(&other.done) != order)
     sched_yield();
 }
@@ -75,7 +75,7 @@ static void give(int order)
 static void begin_other(void)
 {
   memset(&other.attempts, 0, sizeof(other.attempts));
-  atomic_store(&other.ordered, 0);
+  atomic_store(&other.async_context, 0);
   atomic_store(&other.done, 0);
   ck_assert_int_eq(pthread_create(&other.thread, NULL, follow, NULL), 0);
   give(TAKE_AND_RESERVE);

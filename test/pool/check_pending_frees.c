@@ -10,7 +10,7 @@
 #define ADDRESS UINT64_C(0x40000000)
 
 static gp_device_t *device;
-static const gp_order_t unknown = {.context = NULL};
+static const gp_stream_order_t unknown = {.context = NULL};
 
 static void start_limited(const char *limit, const char *patience)
 {
@@ -25,7 +25,7 @@ static void take(uint64_t address, uint64_t bytes, gp_forwarded_kind_t kind)
   gp_engine_forwarded_commit(engine, context, &memory, 0);
 }
 
-static void free_forwarded(uint64_t address, const gp_order_t *in)
+static void free_forwarded(uint64_t address, const gp_stream_order_t *in)
 {
   gp_forwarded_t memory;
   ck_assert(gp_engine_forwarded_take(engine, GP_SPACE_POINTER, address, &memory));
@@ -109,18 +109,18 @@ END_TEST
 START_TEST(test_a_point_of_the_stream_proves_that_it_is_back)
 {
   start_limited("GPUPOOL_LIMIT=16MiB", "GPUPOOL_PATIENCE=0");
-  const gp_order_t first = order(FIRST), second = order(SECOND);
+  const gp_stream_order_t first = order(FIRST), second = order(SECOND);
   for (int i = 0; i < 3; i++)
     take(ADDRESS + (uint64_t)i * 4 * GP_MIB, 4 * GP_MIB, GP_FORWARDED_CAPTURE);
   work(0);
   free_forwarded(ADDRESS, &first);
   free_forwarded(ADDRESS + 4 * GP_MIB, &second);
-  gp_stream_point_t point = gp_identity_point(first.identity, false);
+  gp_stream_point_t point = gp_stream_record_point(first.stream_record, false);
   free_forwarded(ADDRESS + 8 * GP_MIB, &first);
   ck_assert_uint_eq(committed(), 12 * GP_MIB);
   gp_stream_point_passed(&point);
   ck_assert_uint_eq(committed(), 8 * GP_MIB);
-  gp_identity_ends(engine, FIRST); /* it may have work */
+  gp_stream_record_end(engine, FIRST); /* it may have work */
   ck_assert_uint_eq(committed(), 8 * GP_MIB);
   synchronize();
   ck_assert_uint_eq(committed(), 0);
@@ -131,17 +131,17 @@ END_TEST
 START_TEST(test_a_stream_without_work_has_passed_what_was_freed_before_the_question)
 {
   start_limited("GPUPOOL_LIMIT=16MiB", "GPUPOOL_PATIENCE=0");
-  const gp_order_t first = order(FIRST);
-  uint64_t id = atomic_load(&first.identity->id);
+  const gp_stream_order_t first = order(FIRST);
+  uint64_t id = atomic_load(&first.stream_record->id);
   take(ADDRESS, 4 * GP_MIB, GP_FORWARDED_CAPTURE);
   take(ADDRESS + 4 * GP_MIB, 4 * GP_MIB, GP_FORWARDED_CAPTURE);
   free_forwarded(ADDRESS, &first);
   uint64_t epoch = gp_epoch_begin(engine);
   free_forwarded(ADDRESS + 4 * GP_MIB, &first);
   gp_lock_take(&device->lock);
-  gp_pending_frees_passed(engine, device, first.identity, id + 1, epoch);
+  gp_pending_frees_passed(engine, device, first.stream_record, id + 1, epoch);
   ck_assert_uint_eq(gp_locked(device)->committed_bytes, 8 * GP_MIB);
-  gp_pending_frees_passed(engine, device, first.identity, id, epoch);
+  gp_pending_frees_passed(engine, device, first.stream_record, id, epoch);
   ck_assert_uint_eq(device->committed_bytes, 4 * GP_MIB);
   gp_lock_release(&device->lock);
   stop();
@@ -152,15 +152,15 @@ END_TEST
 START_TEST(test_an_answer_about_an_ended_stream_proves_nothing)
 {
   start_limited("GPUPOOL_LIMIT=16MiB", "GPUPOOL_PATIENCE=0");
-  const gp_order_t first = order(FIRST);
-  uint64_t id = atomic_load(&first.identity->id);
+  const gp_stream_order_t first = order(FIRST);
+  uint64_t id = atomic_load(&first.stream_record->id);
   take(ADDRESS, 4 * GP_MIB, GP_FORWARDED_CAPTURE);
   free_forwarded(ADDRESS, &first);
   uint64_t epoch = gp_epoch_begin(engine);
-  gp_identity_ends(engine, FIRST); /* it may have work */
-  gp_identity_created(engine, context, FIRST, false);
+  gp_stream_record_end(engine, FIRST); /* it may have work */
+  gp_stream_record_begin(engine, context, FIRST, false);
   gp_lock_take(&device->lock);
-  gp_pending_frees_passed(engine, device, first.identity, id, epoch);
+  gp_pending_frees_passed(engine, device, first.stream_record, id, epoch);
   ck_assert_uint_eq(gp_locked(device)->committed_bytes, 4 * GP_MIB);
   gp_lock_release(&device->lock);
   stop();
@@ -173,7 +173,7 @@ START_TEST(test_the_streams_own_context_is_enough)
   start_limited("GPUPOOL_LIMIT=16MiB", "GPUPOOL_PATIENCE=0");
   gp_driver_context_t key = fake_context(1, 0);
   gp_context_t *other = gp_engine_context(engine, &key);
-  const gp_order_t own = {.context = context}, others = {.context = other};
+  const gp_stream_order_t own = {.context = context}, others = {.context = other};
   for (int i = 0; i < 3; i++)
     take(ADDRESS + (uint64_t)i * 4 * GP_MIB, 4 * GP_MIB, GP_FORWARDED_CAPTURE);
   work(0);
@@ -231,10 +231,10 @@ START_TEST(test_a_block_that_goes_to_the_driver_counts)
   int calls = 0, code = -1;
   start_limited("GPUPOOL_LIMIT=8MiB", "GPUPOOL_PATIENCE=0");
   uint64_t block = allocate(6 * GP_MIB);
-  const gp_order_t first = order(FIRST);
+  const gp_stream_order_t first = order(FIRST);
   gp_engine_taint(engine, block);
   work(0);
-  ck_assert_int_eq(gp_engine_free_ordered(engine, &first, block, free_later, &calls, &code), GP_FREE_DONE);
+  ck_assert_int_eq(gp_engine_free_async(engine, &first, block, free_later, &calls, &code), GP_FREE_DONE);
   ck_assert_int_eq(code, 0);
   ck_assert_int_eq(calls, 1);
   ck_assert_uint_eq(committed(), 6 * GP_MIB);

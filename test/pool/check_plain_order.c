@@ -126,7 +126,7 @@ START_TEST(test_the_next_owner_says_what_it_is)
   synchronize();
   driver_free_t call = {.address = allocate(BYTES)};
   ck_assert_uint_eq(call.address, address);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).live, 0);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).live, 0);
   fake_submit(&driver, 0, address);
   ck_assert_int_eq(free_with(order(FIRST), &call), 0);
   ck_assert_int_eq(call.places, 1);
@@ -166,7 +166,7 @@ START_TEST(test_only_calls_that_may_wait_give_memory_back)
   ck_assert_uint_eq(stats().cached_bytes.current, 3 * BYTES); /* more than MAX_CACHED */
   fake_submit(&driver, 0, third);
   free_in(order(FIRST), third);
-  gp_engine_ordered_trim(engine, context);
+  gp_engine_async_trim(engine, context);
   ck_assert_int_eq(driver.count[FAKE_FREE], 0);
   fake_complete(&driver, 0);
   give_up(of_malloc);
@@ -182,8 +182,8 @@ START_TEST(test_a_stream_of_another_context_has_no_say)
   start_plain();
   const gp_driver_context_t second = fake_context(1, 0);
   gp_context_t *other = gp_engine_context(engine, &second);
-  gp_identity_created(engine, other, 0x3000, false);
-  gp_order_t there = order_in(other, 0x3000);
+  gp_stream_record_begin(engine, other, 0x3000, false);
+  gp_stream_order_t there = order_in(other, 0x3000);
   uint64_t address = allocate_in(order(FIRST), BYTES);
   free_in(there, address);
   ck_assert_uint_ne(allocate_in(there, BYTES), address);
@@ -191,7 +191,7 @@ START_TEST(test_a_stream_of_another_context_has_no_say)
   free_in(there, kept);
   gp_engine_context_lost(engine, other);
   ck_assert_int_eq(gp_engine_owner(engine, kept), GP_OWNER_UNKNOWN);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).live, 0);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).live, 0);
   synchronize();
   ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
   stop();
@@ -205,17 +205,17 @@ START_TEST(test_what_the_program_may_ask)
   uint64_t first = allocate_in(order(FIRST), BYTES);
   uint64_t second = allocate_in(order(FIRST), BYTES);
   free_in(order(FIRST), first);
-  gp_ordered_use_t use = gp_engine_ordered_use(engine, 0);
+  gp_async_use_t use = gp_engine_async_use(engine, 0);
   ck_assert_uint_eq(use.kept, BYTES);
   ck_assert_uint_eq(use.live, BYTES);
   ck_assert_uint_eq(use.peak, 2 * BYTES);
-  gp_engine_ordered_reset_peak(engine, 0, false);
-  use = gp_engine_ordered_use(engine, 0);
+  gp_engine_async_reset_peak(engine, 0, false);
+  use = gp_engine_async_use(engine, 0);
   ck_assert_uint_eq(use.peak, BYTES);
   ck_assert_uint_eq(use.reserved_peak, 2 * BYTES);
-  gp_engine_ordered_reset_peak(engine, 0, true);
+  gp_engine_async_reset_peak(engine, 0, true);
   give_up(second);
-  use = gp_engine_ordered_use(engine, 0);
+  use = gp_engine_async_use(engine, 0);
   ck_assert_uint_eq(use.live, 0);
   ck_assert_uint_eq(use.peak, BYTES);
   ck_assert_uint_eq(use.kept, 2 * BYTES);
@@ -233,18 +233,18 @@ START_TEST(test_what_is_kept_changes_sides_with_its_owner)
   free_in(order(FIRST), first);
   free_in(order(FIRST), second);
   synchronize();
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, 2 * BYTES);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).kept, 2 * BYTES);
   uint64_t lent = allocate(BYTES);
   ck_assert(lent == first || lent == second);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, BYTES);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).kept, BYTES);
   give_up(lent);
   synchronize();
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, BYTES);
-  gp_engine_ordered_reset_peak(engine, 0, true);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).reserved_peak, BYTES);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).kept, BYTES);
+  gp_engine_async_reset_peak(engine, 0, true);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).reserved_peak, BYTES);
   first = allocate_in(order(FIRST), BYTES);
   second = allocate_in(order(FIRST), BYTES);
-  gp_ordered_use_t use = gp_engine_ordered_use(engine, 0);
+  gp_async_use_t use = gp_engine_async_use(engine, 0);
   ck_assert_uint_eq(use.kept, 0);
   ck_assert_uint_eq(use.live, 2 * BYTES);
   ck_assert_uint_eq(use.reserved_peak, 2 * BYTES);
@@ -264,14 +264,14 @@ START_TEST(test_a_trim_gives_back_what_is_kept_if_no_device_has_work)
   free_in(order(FIRST), address);
   synchronize();
   fake_submit(&driver, 0, busy);
-  gp_engine_ordered_trim(engine, context);
+  gp_engine_async_trim(engine, context);
   ck_assert_int_eq(driver.count[FAKE_FREE], 0);
   fake_complete(&driver, 0);
-  gp_engine_ordered_trim(engine, context);
+  gp_engine_async_trim(engine, context);
   ck_assert_int_eq(driver.count[FAKE_FREE], 1);
   ck_assert_int_eq(driver.busy_frees, 0);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, 0);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).reserved_peak, 3 * BYTES);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).kept, 0);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).reserved_peak, 3 * BYTES);
   ck_assert_uint_eq(allocate(BYTES), of_malloc); /* which was no pool's */
   stop();
 }
@@ -291,15 +291,15 @@ START_TEST(test_what_was_exported_goes_to_the_driver)
 {
   start_plain();
   driver_free_t call = {.address = allocate_in(order(FIRST), BYTES)};
-  gp_order_t in = order(FIRST);
+  gp_stream_order_t in = order(FIRST);
   int code = -1;
   gp_engine_taint(engine, call.address);
   ck_assert_int_eq(
-      gp_engine_free_ordered(engine, &in, call.address, free_in_driver, &call, &code), GP_FREE_DONE);
+      gp_engine_free_async(engine, &in, call.address, free_in_driver, &call, &code), GP_FREE_DONE);
   ck_assert_int_eq(code, 0);
   ck_assert_int_eq(call.calls, 1);
   ck_assert_uint_eq(driver.used, 0);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).live, 0);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).live, 0);
   stop();
 }
 END_TEST
@@ -314,13 +314,13 @@ START_TEST(test_after_an_export_large_blocks_are_whole)
   uint64_t part = allocate_in(order(FIRST), 38 * GP_MIB);
   ck_assert(gp_engine_part(engine, part, &found));
   gp_engine_expect_exports(engine);
-  uint64_t large = allocate(46 * GP_MIB), ordered = allocate_in(order(FIRST), 38 * GP_MIB);
-  ck_assert(!gp_engine_part(engine, ordered, &found));
+  uint64_t large = allocate(46 * GP_MIB), async_context = allocate_in(order(FIRST), 38 * GP_MIB);
+  ck_assert(!gp_engine_part(engine, async_context, &found));
   ck_assert(gp_engine_check(engine));
   give_up(large);
-  free_in(order(FIRST), ordered);
+  free_in(order(FIRST), async_context);
   free_in(order(FIRST), part);
-  ck_assert_uint_eq(allocate_in(order(FIRST), 38 * GP_MIB), ordered);
+  ck_assert_uint_eq(allocate_in(order(FIRST), 38 * GP_MIB), async_context);
   ck_assert(gp_engine_check(engine));
   stop();
 }
@@ -329,13 +329,13 @@ END_TEST
 START_TEST(test_the_limit_and_the_driver_say_no)
 {
   start_streams((const char *const[]){PLAIN, "GPUPOOL_LIMIT=96MiB", NULL}, 64 * GP_MIB);
-  gp_order_t in = order(FIRST);
+  gp_stream_order_t in = order(FIRST);
   uint64_t address = 7, of_malloc = allocate(40 * GP_MIB);
   int code = 0;
-  ck_assert(gp_engine_alloc_ordered(engine, &in, 40 * GP_MIB, &address, &code));
+  ck_assert(gp_engine_alloc_async(engine, &in, 40 * GP_MIB, &address, &code));
   ck_assert_int_eq(code, FAKE_OUT_OF_MEMORY);
   ck_assert_uint_eq(address, 7);
-  ck_assert(gp_engine_alloc_ordered(engine, &in, 100 * GP_MIB, &address, &code));
+  ck_assert(gp_engine_alloc_async(engine, &in, 100 * GP_MIB, &address, &code));
   ck_assert_int_eq(code, FAKE_OUT_OF_MEMORY);
   ck_assert_uint_eq(stats().num_ooms, 2);
   give_up(of_malloc);

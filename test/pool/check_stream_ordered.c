@@ -1,7 +1,7 @@
 /*
  * Stream-ordered memory of the pool beside everything else: other frees, captures, limits, out of memory,
- * what the program may ask of the driver's pool. When it may be used again: reuse/check_identities.c. Over
- * the fake driver.
+ * what the program may ask of the driver's pool. When it may be used again: reuse/check_stream_records.c.
+ * Over the fake driver.
  */
 #include "pool/engine_record.h"
 #include "test/pool/check_main.h"
@@ -11,12 +11,12 @@
 START_TEST(test_an_option_leaves_it_to_the_driver)
 {
   start_streams((const char *const[]){"GPUPOOL_ASYNC=driver", NULL}, GP_GIB);
-  gp_order_t in = order(FIRST);
+  gp_stream_order_t in = order(FIRST);
   uint64_t address;
   int code;
-  ck_assert_ptr_null(in.identity);
-  ck_assert(!gp_engine_keeps_ordered(engine));
-  ck_assert(!gp_engine_alloc_ordered(engine, &in, BYTES, &address, &code));
+  ck_assert_ptr_null(in.stream_record);
+  ck_assert(!gp_engine_serves_async(engine));
+  ck_assert(!gp_engine_alloc_async(engine, &in, BYTES, &address, &code));
   stop();
 }
 END_TEST
@@ -24,7 +24,7 @@ END_TEST
 START_TEST(test_types_without_a_pool_leave_it_to_the_driver)
 {
   start_streams((const char *const[]){"GPUPOOL_TYPE=unpooled", NULL}, GP_GIB);
-  ck_assert(!gp_engine_keeps_ordered(engine));
+  ck_assert(!gp_engine_serves_async(engine));
   stop();
 }
 END_TEST
@@ -50,11 +50,11 @@ START_TEST(test_the_two_kinds_stay_apart)
 {
   start_streams(NULL, GP_GIB);
   uint64_t plain = allocate(BYTES);
-  uint64_t ordered = allocate_in(order(FIRST), BYTES);
+  uint64_t async_context = allocate_in(order(FIRST), BYTES);
   ck_assert_int_eq(free_code(plain), 0);
-  free_in(order(FIRST), ordered);
+  free_in(order(FIRST), async_context);
   synchronize();
-  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), ordered);
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), async_context);
   ck_assert_uint_eq(allocate(BYTES), plain);
   stop();
 }
@@ -112,7 +112,7 @@ START_TEST(test_what_the_host_frees_is_complete)
   ck_assert_int_eq(driver.count[FAKE_WAIT] + driver.count[FAKE_RECORD], 0);
   ck_assert_uint_eq(allocate_in(order(SECOND), BYTES), address);
   driver_free_t call = {.address = address}; /* not so what a stream frees that is not known */
-  gp_order_t unknown = {.context = context, .stream = 0x3000};
+  gp_stream_order_t unknown = {.context = context, .stream = 0x3000};
   ck_assert_int_eq(free_with(unknown, &call), 0);
   ck_assert_uint_ne(allocate_in(order(SECOND), BYTES), address);
   ck_assert(gp_engine_check(engine));
@@ -144,9 +144,9 @@ START_TEST(test_during_a_capture_a_miss_is_forwarded)
   uint64_t kept = allocate_in(order(FIRST), BYTES), address;
   int code;
   gp_engine_suspend(engine);
-  gp_order_t in = order(FIRST);
+  gp_stream_order_t in = order(FIRST);
   long calls = driver.calls;
-  ck_assert(!gp_engine_alloc_ordered(engine, &in, 64 * BYTES, &address, &code));
+  ck_assert(!gp_engine_alloc_async(engine, &in, 64 * BYTES, &address, &code));
   free_in(in, kept);
   ck_assert_int_eq(gp_engine_owner(engine, kept), GP_OWNER_POOL);
   ck_assert_int_eq(driver.calls, calls);
@@ -161,15 +161,15 @@ START_TEST(test_what_the_program_may_ask)
   uint64_t first = allocate_in(order(FIRST), BYTES);
   uint64_t second = allocate_in(order(FIRST), BYTES);
   free_in(order(FIRST), first);
-  gp_ordered_use_t use = gp_engine_ordered_use(engine, 0);
+  gp_async_use_t use = gp_engine_async_use(engine, 0);
   ck_assert_uint_eq(use.live, BYTES);
   ck_assert_uint_eq(use.kept, BYTES);
   ck_assert_uint_eq(use.peak, 2 * BYTES);
-  gp_engine_ordered_reset_peak(engine, 0, false);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).peak, BYTES);
+  gp_engine_async_reset_peak(engine, 0, false);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).peak, BYTES);
   free_in(order(FIRST), second);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).peak, BYTES);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).live, 0);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).peak, BYTES);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).live, 0);
   stop();
 }
 END_TEST
@@ -183,13 +183,13 @@ START_TEST(test_a_trim_gives_back_what_is_complete)
   fake_submit_on(&driver, 0, first, BYTES);
   free_in(order(FIRST), first);
   long unmapped = driver.count[FAKE_UNMAP];
-  gp_engine_ordered_trim(engine, context);
-  ck_assert_uint_ge(gp_engine_ordered_use(engine, 0).kept, BYTES);
+  gp_engine_async_trim(engine, context);
+  ck_assert_uint_ge(gp_engine_async_use(engine, 0).kept, BYTES);
   fake_complete(&driver, 0);
-  gp_engine_ordered_trim(engine, context);
+  gp_engine_async_trim(engine, context);
   ck_assert_int_gt(driver.count[FAKE_UNMAP], unmapped);
   ck_assert_int_eq(driver.count[FAKE_FREE], 0); /* the plain one stays */
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, 0);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).kept, 0);
   ck_assert_int_eq(driver.count[FAKE_WAIT] + driver.count[FAKE_WAIT_AS_FREE], 0);
   stop();
 }
@@ -199,21 +199,22 @@ END_TEST
 START_TEST(test_a_trim_without_fences_goes_by_the_stream)
 {
   start(NULL, GP_GIB, false);
-  gp_identity_created(engine, context, FIRST, false);
+  gp_stream_record_begin(engine, context, FIRST, false);
   uint64_t freed = allocate_in(order(FIRST), BYTES);
   uint64_t unordered = allocate_in(order(FIRST), BYTES);
   uint64_t own = allocate_in(order(GP_STREAM_PER_THREAD), BYTES);
   fake_submit_on(&driver, 0, freed, BYTES);
   free_in(order(FIRST), freed);
-  free_in((gp_order_t){.context = context, .stream = 0x3000}, unordered); /* a stream that is not known */
+  free_in(
+      (gp_stream_order_t){.context = context, .stream = 0x3000}, unordered); /* a stream that is not known */
   free_in(order(GP_STREAM_PER_THREAD), own);
-  gp_engine_ordered_trim(engine, context);
+  gp_engine_async_trim(engine, context);
   ck_assert_uint_eq(driver.used, 3 * BYTES);
   fake_complete(&driver, 0);
-  gp_engine_ordered_trim(engine, context);
+  gp_engine_async_trim(engine, context);
   ck_assert_uint_eq(driver.used, BYTES);
   synchronize();
-  gp_engine_ordered_trim(engine, context);
+  gp_engine_async_trim(engine, context);
   ck_assert_uint_eq(driver.used, 0);
   stop();
 }
@@ -223,8 +224,8 @@ END_TEST
 START_TEST(test_without_fences_streams_are_asked_before_the_pool_grows)
 {
   start(NULL, GP_GIB, false);
-  gp_identity_created(engine, context, FIRST, false);
-  gp_identity_created(engine, context, SECOND, false);
+  gp_stream_record_begin(engine, context, FIRST, false);
+  gp_stream_record_begin(engine, context, SECOND, false);
   for (int i = 0; i < 40; i++) {
     uint64_t block = allocate_in(order(FIRST), 16 * GP_MIB);
     fake_submit_on(&driver, 0, block, BYTES);
@@ -243,11 +244,11 @@ START_TEST(test_a_trim_asks_blocking_streams)
   const uint64_t streams[] = {FIRST, SECOND, GP_STREAM_LEGACY};
 
   start(NULL, GP_GIB, false);
-  gp_identity_created(engine, context, FIRST, false);
-  gp_identity_created(engine, context, SECOND, true);
+  gp_stream_record_begin(engine, context, FIRST, false);
+  gp_stream_record_begin(engine, context, SECOND, true);
   for (int i = 0; i < 3; i++) {
     free_in(order(streams[i]), allocate_in(order(streams[i]), BYTES));
-    gp_engine_ordered_trim(engine, context);
+    gp_engine_async_trim(engine, context);
     ck_assert_uint_eq(driver.used, 0);
   }
   for (int i = 1; i < 3; i++) {
@@ -255,10 +256,10 @@ START_TEST(test_a_trim_asks_blocking_streams)
     fake_submit_on(&driver, 0, block, BYTES);
     free_in(order(streams[i]), block);
   }
-  gp_engine_ordered_trim(engine, context);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, 2 * BYTES);
+  gp_engine_async_trim(engine, context);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).kept, 2 * BYTES);
   fake_complete(&driver, 0);
-  gp_engine_ordered_trim(engine, context);
+  gp_engine_async_trim(engine, context);
   ck_assert_uint_eq(driver.used, 0);
   stop();
 }
@@ -269,14 +270,14 @@ END_TEST
 START_TEST(test_a_blocking_stream_tells_of_frees_with_an_operation)
 {
   start(NULL, GP_GIB, false);
-  gp_identity_created(engine, context, SECOND, true);
+  gp_stream_record_begin(engine, context, SECOND, true);
   uint64_t block = allocate_in(order(SECOND), BYTES);
   driver.fail_at = driver.calls + 1;
   driver.fail_code = FAKE_INVALID_VALUE;
   free_in(order(SECOND), block);
   ck_assert_int_eq(driver.fail_at, driver.calls);
-  gp_engine_ordered_trim(engine, context);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, BYTES);
+  gp_engine_async_trim(engine, context);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).kept, BYTES);
   stop();
 }
 END_TEST
@@ -287,11 +288,11 @@ START_TEST(test_the_last_context_leaves_nothing_behind)
   const gp_driver_context_t second = fake_context(1, 0);
   gp_context_t *other = gp_engine_context(engine, &second);
   free_in(order(FIRST), allocate_in(order(FIRST), BYTES));
-  gp_engine_ordered_leave(engine, NULL);
-  gp_engine_ordered_leave(engine, other);
+  gp_engine_async_leave(engine, NULL);
+  gp_engine_async_leave(engine, other);
   ck_assert_uint_eq(driver.used, BYTES);
   gp_engine_context_lost(engine, other);
-  gp_engine_ordered_leave(engine, context);
+  gp_engine_async_leave(engine, context);
   ck_assert_uint_eq(driver.used, 0);
   stop();
 }
@@ -300,7 +301,7 @@ END_TEST
 START_TEST(test_the_limit_counts_both_kinds)
 {
   start_streams((const char *const[]){"GPUPOOL_LIMIT=96MiB", NULL}, GP_GIB);
-  gp_order_t in = order(FIRST);
+  gp_stream_order_t in = order(FIRST);
   uint64_t plain = allocate(48 * GP_MIB);
   uint64_t address = allocate_in(in, 16 * GP_MIB);
   uint64_t other;
@@ -336,8 +337,8 @@ START_TEST(test_each_kind_makes_room_for_the_other)
   uint64_t plain = allocate(48 * GP_MIB);
   ck_assert_int_eq(free_code(plain), 0);
   synchronize();
-  uint64_t ordered = allocate_in(order(FIRST), 40 * GP_MIB);
-  free_in(order(FIRST), ordered);
+  uint64_t async_context = allocate_in(order(FIRST), 40 * GP_MIB);
+  free_in(order(FIRST), async_context);
   synchronize();
   (void)allocate(48 * GP_MIB);
   ck_assert_uint_eq(driver.used, 48 * GP_MIB);
@@ -368,8 +369,8 @@ START_TEST(test_a_synchronization_of_its_stream_gives_back)
   fake_submit_on(&driver, 0, busy, BYTES);
   free_in(order(FIRST), freed);
   ck_assert_uint_eq(driver.used, 2 * BYTES);
-  gp_stream_point_t none = gp_identity_point(NULL, false),
-                    point = gp_identity_point(order(FIRST).identity, false);
+  gp_stream_point_t none = gp_stream_record_point(NULL, false),
+                    point = gp_stream_record_point(order(FIRST).stream_record, false);
   gp_engine_stream_passed(engine, &none);
   ck_assert_uint_eq(driver.used, 2 * BYTES);
   gp_engine_stream_passed(engine, &point);
@@ -417,11 +418,11 @@ END_TEST
 START_TEST(test_the_driver_has_no_memory)
 {
   start_streams(NULL, 8 * GP_MIB);
-  gp_order_t in = order(FIRST);
+  gp_stream_order_t in = order(FIRST);
   uint64_t address = 7;
   int code = 0;
   (void)allocate_in(in, 6 * GP_MIB);
-  ck_assert(gp_engine_alloc_ordered(engine, &in, 6 * GP_MIB, &address, &code));
+  ck_assert(gp_engine_alloc_async(engine, &in, 6 * GP_MIB, &address, &code));
   ck_assert_int_eq(code, FAKE_OUT_OF_MEMORY);
   ck_assert_uint_eq(address, 7);
   ck_assert_uint_eq(stats().num_ooms, 1);
@@ -432,11 +433,11 @@ END_TEST
 START_TEST(test_no_bytes_and_too_many_are_the_drivers_to_refuse)
 {
   start_streams(NULL, GP_GIB);
-  gp_order_t in = order(FIRST);
+  gp_stream_order_t in = order(FIRST);
   uint64_t address;
   int code;
-  ck_assert(!gp_engine_alloc_ordered(engine, &in, 0, &address, &code));
-  ck_assert(!gp_engine_alloc_ordered(engine, &in, UINT64_MAX - 1, &address, &code));
+  ck_assert(!gp_engine_alloc_async(engine, &in, 0, &address, &code));
+  ck_assert(!gp_engine_alloc_async(engine, &in, UINT64_MAX - 1, &address, &code));
   stop();
 }
 END_TEST

@@ -124,8 +124,8 @@ START_TEST(test_idle_memory_is_in_the_order_of_its_age)
   engine = fake_engine(&driver, &observer,
       (const char *const[]){"GPUPOOL_REUSE=context", "GPUPOOL_ASYNC=plain", "GPUPOOL_IDLE_RELEASE=0", NULL});
   context = gp_engine_context(engine, &first);
-  gp_identity_created(engine, context, A_STREAM, false);
-  uint64_t ordered = allocate_in(order(A_STREAM), BYTES);
+  gp_stream_record_begin(engine, context, A_STREAM, false);
+  uint64_t async_context = allocate_in(order(A_STREAM), BYTES);
   for (unsigned i = 0; i < 3 * GP_DRAIN_SOME; i++)
     blocks[i] = allocate(BYTES);
   for (unsigned i = 0; i < 3 * GP_DRAIN_SOME; i++)
@@ -133,7 +133,7 @@ START_TEST(test_idle_memory_is_in_the_order_of_its_age)
   driver.now_ns += 1000;
   synchronize();
   driver.now_ns += 1000;
-  free_code(ordered);
+  free_code(async_context);
   ck_assert_uint_gt(engine->devices[0].stats->deferred_bytes.current, 0);
   uint64_t other = allocate(GP_MIB);
   free_code(other);

@@ -25,7 +25,7 @@ static void start_full(int type, const char *setting)
 }
 
 /* Freed in the stream while its work is pending. */
-static void free_pending(gp_order_t in, uint64_t address)
+static void free_pending(gp_stream_order_t in, uint64_t address)
 {
   fake_submit_on(&driver, 0, address, 512);
   free_in(in, address);
@@ -39,11 +39,11 @@ static uint64_t leave_pending(void)
   return address;
 }
 
-static int refused_in(gp_order_t in, uint64_t bytes)
+static int refused_in(gp_stream_order_t in, uint64_t bytes)
 {
   uint64_t address = 0;
   int code = -1;
-  ck_assert(gp_engine_alloc_ordered(engine, &in, bytes, &address, &code));
+  ck_assert(gp_engine_alloc_async(engine, &in, bytes, &address, &code));
   return code;
 }
 
@@ -155,12 +155,12 @@ END_TEST
 START_TEST(test_nothing_waits_during_a_capture)
 {
   start_full(_i, NULL);
-  gp_order_t in = order(SECOND);
+  gp_stream_order_t in = order(SECOND);
   uint64_t address;
   int code;
   (void)leave_pending();
   gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_NONE);
-  ck_assert(!gp_engine_alloc_ordered(engine, &in, MOST, &address, &code)); /* the driver answers */
+  ck_assert(!gp_engine_alloc_async(engine, &in, MOST, &address, &code)); /* the driver answers */
   gp_engine_resume_in(engine, &capture);
   ck_assert_int_eq(driver.count[FAKE_STREAM_WAIT], 0);
   stop();
@@ -242,7 +242,7 @@ END_TEST
 START_TEST(test_pieces_of_several_streams_serve_together)
 {
   start_full(_i, NULL);
-  gp_identity_created(engine, context, 0x3000, false);
+  gp_stream_record_begin(engine, context, 0x3000, false);
   uint64_t all = allocate_in(order(FIRST), 60 * GP_MIB);
   free_in(order(FIRST), all);
   synchronize();
@@ -288,7 +288,7 @@ START_TEST(test_the_stream_of_the_free_has_ended)
 {
   start_full(_i, NULL);
   uint64_t first = leave_pending();
-  gp_identity_ends(engine, FIRST);
+  gp_stream_record_end(engine, FIRST);
   ck_assert_uint_eq(allocate_in(order(SECOND), 30 * GP_MIB), first);
   ck_assert_int_eq(driver.count[FAKE_STREAM_WAIT], 1);
   if (_i >= CUTTING) {
@@ -304,7 +304,7 @@ START_TEST(test_events_are_used_again)
 {
   start_full(_i, NULL);
   for (int i = 0; i < 100; i++) {
-    gp_order_t in = order(i % 2 ? FIRST : SECOND);
+    gp_stream_order_t in = order(i % 2 ? FIRST : SECOND);
     uint64_t address = allocate_in(in, MOST);
     free_pending(in, address);
   }

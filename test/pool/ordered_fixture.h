@@ -4,7 +4,7 @@
 #ifndef GP_TEST_POOL_ORDERED_FIXTURE_H
 #define GP_TEST_POOL_ORDERED_FIXTURE_H
 
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "test/pool/engine_fixture.h"
 
 #define FIRST  UINT64_C(0x1000)
@@ -14,23 +14,24 @@
 #endif
 
 /* A stream of the context, in the calling thread. */
-static inline gp_order_t order_in(gp_context_t *of, uint64_t stream)
+static inline gp_stream_order_t order_in(gp_context_t *of, uint64_t stream)
 {
-  gp_identity_t *identity = stream > GP_STREAM_PER_THREAD ? gp_identity_of(engine, stream)
-                                                          : gp_identity_of_default(engine, of, stream);
-  return (gp_order_t){.context = of, .identity = identity, .stream = stream};
+  gp_stream_record_t *stream_record = stream > GP_STREAM_PER_THREAD
+                                          ? gp_stream_record_of(engine, stream)
+                                          : gp_stream_record_of_default(engine, of, stream);
+  return (gp_stream_order_t){.context = of, .stream_record = stream_record, .stream = stream};
 }
 
-static inline gp_order_t order(uint64_t stream)
+static inline gp_stream_order_t order(uint64_t stream)
 {
   return order_in(context, stream);
 }
 
-static inline uint64_t allocate_in(gp_order_t in, uint64_t bytes)
+static inline uint64_t allocate_in(gp_stream_order_t in, uint64_t bytes)
 {
   uint64_t address = 0;
   int code = -1;
-  ck_assert(gp_engine_alloc_ordered(engine, &in, bytes, &address, &code));
+  ck_assert(gp_engine_alloc_async(engine, &in, bytes, &address, &code));
   ck_assert_int_eq(code, 0);
   return address;
 }
@@ -54,16 +55,16 @@ static inline int call_driver_free(void *arg, bool is_cut)
   return driver.ops.free(&driver, &(gp_driver_context_t){.handle = NULL}, call->address);
 }
 
-static inline int free_with(gp_order_t in, driver_free_t *call)
+static inline int free_with(gp_stream_order_t in, driver_free_t *call)
 {
   int code = -1;
   ck_assert_int_eq(
-      gp_engine_free_ordered(engine, &in, call->address, call_driver_free, call, &code), GP_FREE_DONE);
+      gp_engine_free_async(engine, &in, call->address, call_driver_free, call, &code), GP_FREE_DONE);
   return code;
 }
 
 /* A free that the pool serves by itself. */
-static inline void free_in(gp_order_t in, uint64_t address)
+static inline void free_in(gp_stream_order_t in, uint64_t address)
 {
   driver_free_t call = {.address = address};
   ck_assert_int_eq(free_with(in, &call), 0);
@@ -76,8 +77,8 @@ static inline void free_in(gp_order_t in, uint64_t address)
 static inline void start_streams(const char *const *settings, uint64_t capacity)
 {
   start(settings, capacity, true);
-  gp_identity_created(engine, context, FIRST, false);
-  gp_identity_created(engine, context, SECOND, false);
+  gp_stream_record_begin(engine, context, FIRST, false);
+  gp_stream_record_begin(engine, context, SECOND, false);
 }
 
 #endif

@@ -85,11 +85,11 @@ static CUdeviceptr take_in_stream(void)
 
 int main(int argc, char **argv)
 {
-  bool is_ordered = argc == 2 && strcmp(argv[1], "ordered") == 0;
+  bool is_async = argc == 2 && strcmp(argv[1], "ordered") == 0;
 
   waiting_setup();
   for (int i = 0; i < ROUNDS + 4; i++)
-    blocks[i] = is_ordered ? take_in_stream() : waiting_take(4096);
+    blocks[i] = is_async ? take_in_stream() : waiting_take(4096);
   CALL(cuStreamSynchronize(waiting_work));
   free_in_between();
   free_in_capture(blocks[ROUNDS]);

@@ -25,7 +25,7 @@ static volatile uint32_t *flag;
 static CUfunction fill;
 static CUstream freeing, other;
 static uint64_t owners = FREED;
-static bool is_ordered;
+static bool is_async;
 
 static void use(CUdeviceptr block, CUstream stream)
 {
@@ -103,14 +103,14 @@ int main(int argc, char **argv)
     return 2;
   find();
   waiting_setup();
-  is_ordered = strcmp(argv[1], "ordered") == 0;
+  is_async = strcmp(argv[1], "ordered") == 0;
   fill = waiting_function("simcuda_fill");
   CALL(cuMemHostAlloc(&page, 4096, 0));
   flag = page;
   *flag = 0;
   CALL(cuStreamCreate(&freeing, CU_STREAM_NON_BLOCKING));
   CALL(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-  if (is_ordered)
+  if (is_async)
     CALL(cuMemAllocAsync(&block, BYTES, waiting_work));
   else
     block = waiting_take(BYTES);

@@ -29,9 +29,9 @@ typedef struct {
   CUdeviceptr address; /* 0: none */
   size_t bytes;
   CUcontext context;
-  CUstream stream; /* of its allocation, if is_ordered */
+  CUstream stream; /* of its allocation, if is_async */
   unsigned char value;
-  bool is_filled, is_ordered;
+  bool is_filled, is_async;
 } held_t;
 
 static held_t held[HELD];
@@ -91,9 +91,9 @@ static void take(int which)
       .context = contexts[which],
       .stream = stream,
       .value = (unsigned char)draw(256)};
-  made.is_ordered = stream && draw(4) == 0;
-  CUresult result = made.is_ordered ? cuMemAllocAsync(&made.address, made.bytes, stream)
-                                    : cuMemAlloc_v2(&made.address, made.bytes);
+  made.is_async = stream && draw(4) == 0;
+  CUresult result = made.is_async ? cuMemAllocAsync(&made.address, made.bytes, stream)
+                                  : cuMemAlloc_v2(&made.address, made.bytes);
   if (result != CUDA_SUCCESS)
     return;
   allocations++;
@@ -124,7 +124,7 @@ static void give(held_t *block)
 {
   CUresult result = CUDA_SUCCESS;
   /* Where no synchronization with its stream has succeeded only that stream may free it. */
-  bool in_order = block->is_ordered && (!block->is_filled || draw(2));
+  bool in_order = block->is_async && (!block->is_filled || draw(2));
   CUstream stream = block->is_filled ? streams[index_of(block->context)][0] : block->stream;
 
   if (!enter(index_of(block->context)))

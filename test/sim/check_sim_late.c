@@ -183,7 +183,7 @@ END_TEST
 
 /* ---- owners: a library below the program hands the memory on ---- */
 
-static void hand_on(void)
+static void reuse(void)
 {
   start();
   OK(cuMemAlloc(&block, BYTES));
@@ -197,7 +197,7 @@ static void hand_on(void)
 
 START_TEST(test_next_owner_behind_the_free)
 {
-  hand_on();
+  reuse();
   if (_i)
     use(gated);
   use_late(other);
@@ -211,7 +211,7 @@ END_TEST
 
 START_TEST(test_next_owner_in_another_stream)
 {
-  hand_on();
+  reuse();
   if (_i) {
     use(third);
     OK(cuStreamSynchronize(third)); /* before the late use, and over */
@@ -227,7 +227,7 @@ END_TEST
 
 START_TEST(test_next_owner_whom_the_gate_does_not_help)
 {
-  hand_on();
+  reuse();
   use(gated);
   use_late(other);
   write_flag();

@@ -293,7 +293,7 @@ static CUresult free_memory(CUdeviceptr address)
 SIM_FN(cuMemFree_v2, (CUdeviceptr address), free_memory(address), "%s", sim_str_ptr(address))
 
 /* An integrated device calls free what the host has free; page cache is not, and is dropped for who asks. */
-static size_t told_free(uint64_t bytes)
+static size_t queried_free(uint64_t bytes)
 {
   uint64_t cache = sim_knobs.page_cache == UINT64_MAX ? 0 : sim_knobs.page_cache;
   return bytes > cache ? bytes - cache : 0;
@@ -305,7 +305,7 @@ static CUresult get_info(const sim_call_t *call, size_t *ret_free, size_t *ret_t
   uint64_t capacity = sim_knobs.capacity[device->ordinal];
   sim_vmm_reap();
   if (ret_free)
-    *ret_free = told_free(capacity - device->used_bytes - sim_shared_others(device->ordinal));
+    *ret_free = queried_free(capacity - device->used_bytes - sim_shared_others(device->ordinal));
   if (ret_total)
     *ret_total = capacity;
   return CUDA_SUCCESS;

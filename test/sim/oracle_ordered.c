@@ -17,8 +17,8 @@
 /* Of a block of a pool since it was allocated, of a block of cuMemAlloc since its first access. Of each kind
  * one access is reported. */
 struct sim_history {
-  bool is_ordered;
-  sim_use_t alloc; /* is_ordered */
+  bool is_async;
+  sim_use_t alloc; /* is_async */
   sim_uses_t uses;
   uint64_t freed_step, freed_behind; /* a free, also of the owner before; gates in front of it */
   bool early_reported, late_reported;
@@ -51,7 +51,7 @@ void sim_ordered_allocated(sim_block_t *block, sim_stream_t *stream)
   sim_history_t *history = history_of(block);
   history->freed_step = before.freed_step;
   history->freed_behind = before.freed_behind;
-  history->is_ordered = true;
+  history->is_async = true;
   history->alloc = sim_oracle_last_use(stream);
 }
 
@@ -59,7 +59,7 @@ void sim_ordered_allocated(sim_block_t *block, sim_stream_t *stream)
 static void check_early(const sim_block_t *block, const sim_clock_t *begin, const sim_use_t *use)
 {
   sim_history_t *history = block->history;
-  if (!history->is_ordered || sim_use_is_before(&history->alloc, begin))
+  if (!history->is_async || sim_use_is_before(&history->alloc, begin))
     return;
   early++;
   if (history->early_reported)

@@ -131,7 +131,7 @@ static int before(int action)
                                               : GP_ACTION_FREE_REQUESTED;
 }
 
-static void follow(const gp_told_event_t *event, uint64_t *allocs)
+static void follow(const gp_decoded_event_t *event, uint64_t *allocs)
 {
   bool is_step = event->action == GP_ACTION_ALLOC || event->action == GP_ACTION_FREE_REQUESTED ||
                  event->action == GP_ACTION_FREE_COMPLETED;
@@ -166,7 +166,7 @@ START_TEST(test_events_of_a_block_are_in_order)
   ck_assert(gp_event_merge_take(&recorder->chunks, &moment, &history));
   ck_assert(!history.has_lost);
   for (size_t i = 0; i < history.count; i++) {
-    const gp_told_event_t event = gp_event_merge_get(&history, i);
+    const gp_decoded_event_t event = gp_event_merge_get(&history, i);
     follow(&event, &allocs);
   }
   ck_assert_uint_eq(allocs, THREADS * STEPS);

@@ -132,7 +132,7 @@ static void show_live(const gp_observed_t *block, gp_block_state_t state)
       .state = state};
 }
 
-static gp_told_event_t nth(size_t i)
+static gp_decoded_event_t nth(size_t i)
 {
   ck_assert_uint_lt(i, history.count);
   return gp_event_merge_get(&history, i);
@@ -140,7 +140,7 @@ static gp_told_event_t nth(size_t i)
 
 static void expect(size_t i, gp_action_t action, const gp_observed_t *block)
 {
-  gp_told_event_t event = nth(i);
+  gp_decoded_event_t event = nth(i);
   ck_assert_int_eq(event.action, action);
   ck_assert_uint_eq(event.address, block->address);
   ck_assert_uint_eq(event.size, 4000);

@@ -55,9 +55,9 @@ static void take(void)
   ck_assert(gp_event_merge_take(&recorder->chunks, &moment, &history));
 }
 
-static const gp_told_event_t *nth(size_t i)
+static const gp_decoded_event_t *nth(size_t i)
 {
-  static gp_told_event_t event;
+  static gp_decoded_event_t event;
   ck_assert_uint_lt(i, history.count);
   event = gp_event_merge_get(&history, i);
   return &event;
@@ -124,7 +124,7 @@ START_TEST(test_every_field_comes_back)
   observer.event(observer.self, &event);
   take();
   ck_assert_uint_eq(history.count, 1);
-  const gp_told_event_t *record = nth(0);
+  const gp_decoded_event_t *record = nth(0);
   ck_assert_uint_eq(record->time_ns, event.time_ns);
   ck_assert_uint_eq(record->address, event.address);
   ck_assert_uint_eq(record->size, event.size);
@@ -642,7 +642,7 @@ START_TEST(test_readers_see_a_suffix_while_others_record)
     take();
     assert_sorted();
     for (size_t i = 0; i < history.count; i++) {
-      const gp_told_event_t *record = nth(i);
+      const gp_decoded_event_t *record = nth(i);
       uint64_t *block = &last[record->device];
       ck_assert(*block == 0 || record->block_id == *block + 1);
       *block = record->block_id;

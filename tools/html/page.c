@@ -184,7 +184,7 @@ int gp_page_make(
   return status;
 }
 
-int gp_page_make_beside(const char *file)
+int gp_page_make_unsited(const char *file)
 {
   char *files[] = {(char *)file};
   const gp_request_t request = {.command = "html",

@@ -23,6 +23,6 @@ int gp_page_make(
 
 /* Makes a snapshot's page next to the snapshot, with the same file mode, and prints its name on stderr.
  * Returns 0 or, after a message, the exit status. */
-int gp_page_make_beside(const char *file);
+int gp_page_make_unsited(const char *file);
 
 #endif

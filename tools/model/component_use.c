@@ -34,30 +34,30 @@ static void add_pool(const gp_lifetimes_t *lifetimes, const gp_snapshot_device_t
   *bytes = gp_add_saturated(*bytes, gp_subtract_saturated(reserved, requested));
 }
 
-void gp_beside_find(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
-    const gp_moments_t *peak, gp_beside_t *ret_beside)
+void gp_unsited_use_find(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
+    const gp_moments_t *moments, const gp_moments_t *peak, gp_unsited_use_t *ret_unsited)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
 
-  *ret_beside = (gp_beside_t){.has_contexts = false};
+  *ret_unsited = (gp_unsited_use_t){.has_contexts = false};
   for (size_t i = 0; i < snapshot->device_count; i++) {
     const gp_snapshot_device_t *device = &snapshot->devices[i];
     if (!gp_filter_has_device(filter, device->device))
       continue;
-    add_pool(lifetimes, device, moments, &ret_beside->pool[GP_USE_END]);
-    add_pool(lifetimes, device, peak, &ret_beside->pool[GP_USE_PEAK]);
-    ret_beside->has_contexts |= device->total > 0;
-    ret_beside->contexts = gp_add_saturated(ret_beside->contexts, device->unaccounted);
+    add_pool(lifetimes, device, moments, &ret_unsited->pool[GP_USE_END]);
+    add_pool(lifetimes, device, peak, &ret_unsited->pool[GP_USE_PEAK]);
+    ret_unsited->has_contexts |= device->total > 0;
+    ret_unsited->contexts = gp_add_saturated(ret_unsited->contexts, device->unaccounted);
   }
-  ret_beside->host[GP_USE_END] = host_at(lifetimes, filter, moments);
-  ret_beside->host[GP_USE_PEAK] = host_at(lifetimes, filter, peak);
+  ret_unsited->host[GP_USE_END] = host_at(lifetimes, filter, moments);
+  ret_unsited->host[GP_USE_PEAK] = host_at(lifetimes, filter, peak);
 }
 
-void gp_beside_rows(const gp_beside_t *beside, int moment, gp_beside_row_t *ret_rows)
+void gp_unsited_rows(const gp_unsited_use_t *unsited, int moment, gp_unsited_row_t *ret_rows)
 {
-  ret_rows[0] = (gp_beside_row_t){"the pool's (freed, rounding)", beside->pool[moment], false};
-  ret_rows[1] = (gp_beside_row_t){"contexts, code, other processes", beside->contexts, false};
-  ret_rows[2] = (gp_beside_row_t){"pinned memory of the host", beside->host[moment].bytes, true};
+  ret_rows[0] = (gp_unsited_row_t){"the pool's (freed, rounding)", unsited->pool[moment], false};
+  ret_rows[1] = (gp_unsited_row_t){"contexts, code, other processes", unsited->contexts, false};
+  ret_rows[2] = (gp_unsited_row_t){"pinned memory of the host", unsited->host[moment].bytes, true};
 }
 
 int gp_component_use_init(gp_component_use_t *use, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
@@ -74,7 +74,7 @@ int gp_component_use_init(gp_component_use_t *use, const gp_lifetimes_t *lifetim
   for (size_t i = 0; i < use->sites.count; i++)
     use->has_others |= !use->sites.sites[i].is_unknown &&
                        strcmp(use->sites.sites[i].name, gp_component_name(GP_COMPONENT_PROGRAM)) != 0;
-  gp_beside_find(lifetimes, &of_device, moments, &use->sites.peak, &use->beside);
+  gp_unsited_use_find(lifetimes, &of_device, moments, &use->sites.peak, &use->unsited);
   return 0;
 }
 

@@ -41,7 +41,7 @@ typedef struct returned {
   uint64_t again;     /* allocated from the driver until the next release, or the end */
   uint64_t calls;     /* number of these allocations */
   uint64_t lasted_ns; /* from the first event to the last; for a retry, to the allocation after it */
-  bool is_in_vain;    /* memory ran out in spite of the release */
+  bool has_failed;    /* memory ran out in spite of the release */
 } returned_t;
 
 typedef struct returns {
@@ -104,7 +104,7 @@ static void find_cause(search_t *search, returned_t *item, int stack)
   bool is_one_call = stack >= 0 && stack == item->stack;
   if (is_of_program(search->snapshot, item->stack))
     item->cause = CAUSE_PROGRAM;
-  else if (item->is_in_vain || (item->largest < item->needed && (is_one_call || is_at_edge)))
+  else if (item->has_failed || (item->largest < item->needed && (is_one_call || is_at_edge)))
     item->cause = CAUSE_RETRY;
   else
     item->cause = CAUSE_UNKNOWN;
@@ -132,7 +132,7 @@ static int step(search_t *search, size_t event)
     item->lasted_ns = lasted_ns;
   } else if (search->is_returning || (search->is_direct && (is_supply(kind) || kind == GP_EVENT_OOM))) {
     item->needed = gp_add_saturated(item->needed, is_supply(kind) || kind == GP_EVENT_OOM ? size : 0);
-    item->is_in_vain = kind == GP_EVENT_OOM;
+    item->has_failed = kind == GP_EVENT_OOM;
     find_cause(search, item, stack);
     if (item->cause == CAUSE_RETRY)
       item->lasted_ns = lasted_ns;
@@ -188,7 +188,7 @@ static void sum_up(const gp_snapshot_t *snapshot, const returns_t *returns, caus
     if (item->cause != cause || (cause != CAUSE_RETRY && item->again < item->bytes / 2))
       continue;
     sum.count++;
-    sum.in_vain += item->is_in_vain;
+    sum.in_vain += item->has_failed;
     sum.bytes = gp_add_saturated(sum.bytes, item->bytes);
     sum.again = gp_add_saturated(sum.again, item->again < item->bytes ? item->again : item->bytes);
     sum.calls += item->calls;
@@ -229,19 +229,19 @@ static char *time_of(const gp_snapshot_t *snapshot, const sum_t *sum, char *buff
 static void judge_retries(gp_findings_t *findings, int device, const sum_t *sum)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
-  char vain[GP_NUMBER_BYTES + 16] = "";
+  char failed_wait[GP_NUMBER_BYTES + 16] = "";
   char place[PLACE_BYTES], took[64], garbage[128] = "", conf[GP_CONF_BYTES];
   const char *threshold = gp_findings_setting(findings, "garbage_collection_threshold");
 
   if (sum->in_vain == sum->count) /* memory ran out each time, which another finding reports */
     return;
   if (sum->in_vain)
-    snprintf(vain, sizeof(vain), ", for %s without success", GP_AS_COUNT(sum->in_vain));
+    snprintf(failed_wait, sizeof(failed_wait), ", for %s without success", GP_AS_COUNT(sum->in_vain));
   if (threshold[0] && strcmp(threshold, "0") != 0)
     snprintf(garbage, sizeof(garbage), " (or garbage_collection_threshold=%.16s was exceeded)", threshold);
   uint64_t time_ns = gp_snapshot_event_uint(&snapshot->events, GP_COLUMN_TIME_NS, sum->first->event);
   gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(retries_of_pytorch), device, device,
-      GP_AS_PLURAL(sum->count, "request"), garbage, GP_AS_SIZE(sum->bytes), vain,
+      GP_AS_PLURAL(sum->count, "request"), garbage, GP_AS_SIZE(sum->bytes), failed_wait,
       time_of(snapshot, sum, took, sizeof(took)), GP_AS_MOMENT(snapshot, time_ns),
       place_of(snapshot, sum->first->stack, "for", place));
   if (gp_remedies_expand(findings, finding, conf))

@@ -292,7 +292,7 @@ static int write_snapshot(const request_t *request, const gp_record_t *record, c
     return status;
   gp_message("recovered: %s", path);
   if (request->html)
-    status = gp_page_make_beside(path);
+    status = gp_page_make_unsited(path);
   gp_message("next: gpupool summary %s", path);
   return status;
 }

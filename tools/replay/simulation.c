@@ -5,7 +5,7 @@
 
 #include "pool/forwarded/forwarded.h"
 #include "pool/reuse/drain.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 
 #define UNBOUNDED    (UINT64_C(1) << 46)
 #define FIRST_STREAM UINT64_C(0x1000) /* a handle that is not one of CUDA's special ones */
@@ -71,17 +71,17 @@ static int begin(run_t *run, const gp_options_t *options, uint64_t capacity)
     if (!run->contexts[device])
       return ENOMEM;
     for (unsigned i = 0; i < workload->stream_count; i++)
-      gp_identity_created(run->engine, run->contexts[device],
+      gp_stream_record_begin(run->engine, run->contexts[device],
           FIRST_STREAM + (uint64_t)device * workload->stream_count + i, false);
   }
   return 0;
 }
 
-static gp_order_t order_of(const run_t *run, const gp_step_t *step)
+static gp_stream_order_t order_of(const run_t *run, const gp_step_t *step)
 {
   uint64_t stream = FIRST_STREAM + (uint64_t)step->device * run->workload->stream_count + step->stream;
-  return (gp_order_t){.context = run->contexts[step->device],
-      .identity = gp_identity_of(run->engine, stream),
+  return (gp_stream_order_t){.context = run->contexts[step->device],
+      .stream_record = gp_stream_record_of(run->engine, stream),
       .stream = stream};
 }
 
@@ -125,8 +125,8 @@ static bool allocate(run_t *run, const gp_step_t *step, block_t *block)
   if (step->size == 0)
     return true; /* CUDA returns NULL for size 0 */
   if (step->stream != GP_STEP_NO_STREAM) {
-    const gp_order_t order = order_of(run, step);
-    if (gp_engine_alloc_ordered(run->engine, &order, step->size, &block->address, &code))
+    const gp_stream_order_t order = order_of(run, step);
+    if (gp_engine_alloc_async(run->engine, &order, step->size, &block->address, &code))
       return code == 0;
     return forward(run, step->device, step->size, GP_FORWARDED_MANAGED, block);
   }
@@ -162,9 +162,9 @@ static void release(run_t *run, const gp_step_t *step, block_t *block)
   if (block->address && block->is_forwarded) {
     give_back(run, step->device, block);
   } else if (block->address && step->stream != GP_STEP_NO_STREAM) {
-    const gp_order_t order = order_of(run, step);
+    const gp_stream_order_t order = order_of(run, step);
     driver_free_t call = {&run->driver, block->address};
-    (void)gp_engine_free_ordered(run->engine, &order, block->address, free_by_driver, &call, &code);
+    (void)gp_engine_free_async(run->engine, &order, block->address, free_by_driver, &call, &code);
   } else if (block->address) {
     (void)gp_engine_free(run->engine, block->address, &code);
   }

@@ -17,12 +17,12 @@ void gp_component_print(const gp_component_use_t *use, gp_output_t *output);
 void gp_component_json(const gp_component_use_t *use, cJSON *object);
 
 /* Prints memory that belongs to no site (by component), one line for each kind, below the sites: at
- * moments, or with at_peak at the peak. The other parameters are those of gp_beside_find. */
-void gp_beside_print(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
+ * moments, or with at_peak at the peak. The other parameters are those of gp_unsited_use_find. */
+void gp_unsited_print(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
     const gp_moments_t *peak, bool at_peak, gp_output_t *output);
 
-/* Adds the content of gp_beside_print to object as "beside". */
-void gp_beside_json(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
+/* Adds the content of gp_unsited_print to object as "beside". */
+void gp_unsited_json(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
     const gp_moments_t *peak, cJSON *object);
 
 #endif

@@ -248,16 +248,16 @@ static int compare_pairs(const void *a, const void *b)
 
 /* Adds memory that belongs to no site (by component), at the end or at the peak. Returns false without
  * memory. */
-static bool add_beside(const gp_beside_t *beside, int sort, pair_t **pairs, size_t *count)
+static bool add_unsited(const gp_unsited_use_t *unsited, int sort, pair_t **pairs, size_t *count)
 {
-  gp_beside_row_t before[GP_BESIDE_ROWS], after[GP_BESIDE_ROWS];
+  gp_unsited_row_t before[GP_UNSITED_ROWS], after[GP_UNSITED_ROWS];
   int moment = sort == SORT_LIVE ? GP_USE_END : GP_USE_PEAK;
 
   if (sort != SORT_LIVE && sort != SORT_PEAK)
     return true;
-  gp_beside_rows(&beside[0], moment, before);
-  gp_beside_rows(&beside[1], moment, after);
-  for (size_t i = 0; i < GP_BESIDE_ROWS; i++) {
+  gp_unsited_rows(&unsited[0], moment, before);
+  gp_unsited_rows(&unsited[1], moment, after);
+  for (size_t i = 0; i < GP_UNSITED_ROWS; i++) {
     pair_t *pair = GP_ARRAY_ADD(*pairs, *count);
     if (!pair)
       return false;
@@ -271,7 +271,7 @@ static bool add_beside(const gp_beside_t *beside, int sort, pair_t **pairs, size
 
 /* Joins the two snapshots' sites by name, and adds memory that belongs to no site (beside; NULL: none).
  * Returns the pairs, which the caller frees and which borrow names from sites, or NULL without memory. */
-static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort, size_t *ret_count)
+static pair_t *join(const gp_sites_t *sites, const gp_unsited_use_t *unsited, int sort, size_t *ret_count)
 {
   gp_hash_index_t index = {.count = 0};
   size_t count = 0;
@@ -288,14 +288,14 @@ static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort
     }
   }
   gp_hash_index_fini(&index);
-  if (failed || (beside && !add_beside(beside, sort, &pairs, &count))) {
+  if (failed || (unsited && !add_unsited(unsited, sort, &pairs, &count))) {
     free(pairs);
     return NULL;
   }
   if (count > 1)
     qsort(pairs, count, sizeof(*pairs), compare_pairs);
   /* Among components, unchanged ones stay in the list, because they answer what stays. */
-  while (count > 0 && difference(&pairs[count - 1]) == 0 && !(beside && pairs[count - 1].after))
+  while (count > 0 && difference(&pairs[count - 1]) == 0 && !(unsited && pairs[count - 1].after))
     count--;
   *ret_count = count;
   return pairs;
@@ -381,7 +381,7 @@ static void add_pairs(const gp_report_input_t *inputs, const pair_t *pairs, size
 
 /* Finds the sites of both snapshots, and the memory that belongs to no site. Returns 0 or an errno. */
 static int make_sites(
-    const gp_report_input_t *inputs, gp_site_by_t by, gp_sites_t *sites, gp_beside_t *ret_beside)
+    const gp_report_input_t *inputs, gp_site_by_t by, gp_sites_t *sites, gp_unsited_use_t *ret_unsited)
 {
   int error = 0;
   for (int i = 0; !error && i < 2; i++) {
@@ -392,7 +392,7 @@ static int make_sites(
     if (!error)
       error = gp_sites_init(&sites[i], &lifetimes, inputs[i].filter, &end, by, NULL, NULL);
     if (!error)
-      gp_beside_find(&lifetimes, inputs[i].filter, &end, &sites[i].peak, &ret_beside[i]);
+      gp_unsited_use_find(&lifetimes, inputs[i].filter, &end, &sites[i].peak, &ret_unsited[i]);
     gp_lifetimes_fini(&lifetimes);
   }
   return error;
@@ -402,19 +402,19 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 {
   const own_t *own = inputs[0].own;
   gp_sites_t sites[2] = {{0}, {0}};
-  gp_beside_t beside[2];
+  gp_unsited_use_t unsited[2];
   size_t pair_count = 0;
 
-  int error = make_sites(inputs, (gp_site_by_t)own->by, sites, beside);
+  int error = make_sites(inputs, (gp_site_by_t)own->by, sites, unsited);
   if (!error && sites[0].by != sites[1].by && sites[0].count && sites[1].count) {
     /* One snapshot has no stacks, so compare by size, which both have. */
     gp_sites_fini(&sites[0]);
     gp_sites_fini(&sites[1]);
-    error = make_sites(inputs, GP_SITE_BY_SIZE, sites, beside);
+    error = make_sites(inputs, GP_SITE_BY_SIZE, sites, unsited);
   }
   gp_site_by_t by = sites[0].count ? sites[0].by : sites[1].by;
-  bool has_beside = own->by == GP_SITE_BY_COMPONENT;
-  pair_t *pairs = error ? NULL : join(sites, has_beside ? beside : NULL, sort_of(own), &pair_count);
+  bool has_unsited = own->by == GP_SITE_BY_COMPONENT;
+  pair_t *pairs = error ? NULL : join(sites, has_unsited ? unsited : NULL, sort_of(own), &pair_count);
   if (!pairs) {
     gp_message("diff: %s", strerror(error ? error : ENOMEM));
   } else if (inputs[0].request->json) {

@@ -175,7 +175,7 @@ typedef struct side {
   int *statuses; /* shared, by file: exit status plus one; 0: the process was killed */
 } side_t;
 
-static void report_beside(void *self, size_t number)
+static void report_unsited(void *self, size_t number)
 {
   const side_t *side = self;
   int findings = 0;
@@ -192,7 +192,7 @@ static int report_side_by_side(
 
   if (!side.statuses)
     return gp_report_out_of_memory(request->command);
-  gp_side_by_side(count, report_beside, &side);
+  gp_side_by_side(count, report_unsited, &side);
   for (size_t i = 0; i < count; i++) {
     int result = side.statuses[i] ? side.statuses[i] - 1 : GP_EXIT_INPUT;
     if (!side.statuses[i])

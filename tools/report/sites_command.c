@@ -391,7 +391,7 @@ static int show(const view_t *view, gp_output_t *output, cJSON *object)
   const gp_sites_t *sites = view->sites;
   int sort = view->sort;
   gp_site_measure_t measure = sorts[sort].measure;
-  bool is_default = own->most == UINT64_MAX, has_beside = sites->by == GP_SITE_BY_COMPONENT;
+  bool is_default = own->most == UINT64_MAX, has_unsited = sites->by == GP_SITE_BY_COMPONENT;
   gp_caller_t *owners = NULL;
   int error = own->tree ? gp_callers_make(sites, input->snapshot, measure, sorts[sort].by_count, &owners) : 0;
 
@@ -406,10 +406,10 @@ static int show(const view_t *view, gp_output_t *output, cJSON *object)
   else if (own->tree && sites->stacks)
     gp_sites_tree_print(input, owners, &sites->sums[measure], sorts[sort].by_count,
         is_default ? SHOWN_SITES : own->most, output);
-  if (has_beside && input->request->json)
-    gp_beside_json(view->lifetimes, view->filter, view->moments, &sites->peak, object);
-  else if (has_beside && (sort == SORT_LIVE || sort == SORT_PEAK))
-    gp_beside_print(view->lifetimes, view->filter, view->moments, &sites->peak, sort == SORT_PEAK, output);
+  if (has_unsited && input->request->json)
+    gp_unsited_json(view->lifetimes, view->filter, view->moments, &sites->peak, object);
+  else if (has_unsited && (sort == SORT_LIVE || sort == SORT_PEAK))
+    gp_unsited_print(view->lifetimes, view->filter, view->moments, &sites->peak, sort == SORT_PEAK, output);
   if (!input->request->json)
     print_next(view, output);
   gp_callers_destroy(owners);

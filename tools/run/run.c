@@ -212,7 +212,7 @@ static void report_written(const gp_new_snapshots_t *written, bool has_pages)
   if (written->count > SHOWN_SNAPSHOTS)
     gp_message("and %zu more", written->count - SHOWN_SNAPSHOTS);
   for (size_t i = 0; i < written->count && has_pages; i++)
-    (void)gp_page_make_beside(written->names[i]);
+    (void)gp_page_make_unsited(written->names[i]);
   /* A snapshot from when memory ran out is more informative than one from the exit. */
   const char *best = gp_new_snapshots_best(written, &is_oom);
   if (is_oom)

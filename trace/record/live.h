@@ -53,7 +53,7 @@ static inline uint32_t gp_note_of_alloc(uint16_t thread)
   return GP_NOTE_TELLS_ALLOC | thread;
 }
 
-static inline bool gp_note_tells_alloc(uint32_t note)
+static inline bool gp_note_records_alloc(uint32_t note)
 {
   return note & GP_NOTE_TELLS_ALLOC;
 }
@@ -63,16 +63,16 @@ static inline uint16_t gp_note_thread(uint32_t note)
   return (uint16_t)note;
 }
 
-/* Changes the slot's state but not its kind and taint. tells_alloc: the alloc has no event record. */
+/* Changes the slot's state but not its kind and taint. records_alloc: the alloc has no event record. */
 static inline void gp_live_set_state(
-    gp_live_slot_t *slot, gp_live_state_t state, int device, bool is_cut, bool tells_alloc)
+    gp_live_slot_t *slot, gp_live_state_t state, int device, bool is_cut, bool records_alloc)
 {
   const uint64_t kept = gp_live_pack((gp_live_word_t){.kind = (gp_detail_t)0xff, .tainted = true});
   const gp_live_word_t word = {
       .state = state,
       .device = device,
       .is_cut = is_cut && state != GP_LIVE_SEGMENT,
-      .tells_alloc = tells_alloc,
+      .records_alloc = records_alloc,
       .refs = state == GP_LIVE_ALLOCATED,
   };
   uint64_t before = atomic_load_explicit(&slot->word, memory_order_relaxed);

@@ -156,7 +156,7 @@ static uint64_t record_event(void *self, const gp_event_t *event)
     if (!is_entered)
       place = has_room ? gp_writer_append(recorder, writer, event, time_ns)
                        : gp_writer_begin(recorder, event, time_ns);
-  } else if (event->action == GP_ACTION_FREE_REQUESTED && cookie && gp_note_tells_alloc(cookie->note) &&
+  } else if (event->action == GP_ACTION_FREE_REQUESTED && cookie && gp_note_records_alloc(cookie->note) &&
              gp_recorder_is_ours(recorder)) {
     record_alloc_late(recorder, event);
   }
@@ -225,8 +225,8 @@ static void record_oom(void *self, const gp_oom_t *oom)
   if (!gp_recorder_is_ours(recorder))
     return;
   keep_oom(recorder, oom);
-  if (recorder->hear_oom)
-    recorder->hear_oom(recorder->hear_oom_self, oom);
+  if (recorder->on_oom)
+    recorder->on_oom(recorder->on_oom_self, oom);
 }
 
 /* Returns the device's part of the record, or NULL if there is no record yet or no memory for the part. */
@@ -373,7 +373,7 @@ gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
       .free_requested = has_pairs ? gp_pairs_free_requested : NULL,
       .free_completed = has_pairs ? gp_pairs_free_completed : NULL,
       .keep = has_pairs ? gp_pairs_keep : NULL,
-      .hand_on = has_pairs ? gp_pairs_hand_on : NULL,
+      .reuse = has_pairs ? gp_pairs_reuse : NULL,
       .join = has_pairs ? gp_pairs_join : NULL,
       .holders = record_holders,
       .place_stats = place_stats,
@@ -384,11 +384,11 @@ gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
   };
 }
 
-void gp_recorder_hear_oom(gp_recorder_t *recorder, gp_oom_fn fn, void *self)
+void gp_recorder_set_on_oom(gp_recorder_t *recorder, gp_oom_fn fn, void *self)
 {
-  gp_assert(!recorder->hear_oom);
-  recorder->hear_oom = fn;
-  recorder->hear_oom_self = self;
+  gp_assert(!recorder->on_oom);
+  recorder->on_oom = fn;
+  recorder->on_oom_self = self;
 }
 
 void gp_recorder_set_versions(gp_recorder_t *recorder, int driver_version, int runtime_version)

@@ -42,7 +42,7 @@ gp_observer_t gp_recorder_observer(gp_recorder_t *recorder);
 /* Sets the function that the recorder calls as fn(self, oom) for each out of memory, after the event is
  * stored and with no lock held. Call this once, before the engine is created. */
 typedef void (*gp_oom_fn)(void *self, const gp_oom_t *oom);
-void gp_recorder_hear_oom(gp_recorder_t *recorder, gp_oom_fn fn, void *self);
+void gp_recorder_set_on_oom(gp_recorder_t *recorder, gp_oom_fn fn, void *self);
 
 /* Sets the CUDA versions for snapshots, in the driver API's form (13000); 0 means not known (yet). Any
  * thread. */

@@ -74,8 +74,8 @@ typedef struct gp_recorder {
   atomic_bool has_gap;      /* `live` may lack blocks that were allocated while recording was off */
   _Atomic int driver_version;
   _Atomic int runtime_version;
-  void (*hear_oom)(void *self, const gp_oom_t *oom); /* NULL: none */
-  void *hear_oom_self;
+  void (*on_oom)(void *self, const gp_oom_t *oom); /* NULL: none */
+  void *on_oom_self;
 
   gp_device_clock_t clocks[GP_MAX_DEVICES];
   gp_region_t region;

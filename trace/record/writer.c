@@ -27,14 +27,14 @@ uint64_t gp_pairs_alloc(
   gp_writer_t *writer = &gp_writer;
   gp_cookie_t *cookie = &block->observer_cookie;
   int mode = mode_of(recorder, writer);
-  bool tells_alloc = mode == GP_TRACE_ALL;
+  bool records_alloc = mode == GP_TRACE_ALL;
   int16_t stream = GP_EVENT_RECORD_NO_STREAM;
 
   if (mode == GP_TRACE_OFF)
     return 0;
   if (block->stream != 0) {
     uint64_t handle = block->stream == GP_STREAM_LEGACY ? 0 : block->stream;
-    if (!tells_alloc || !writer->has_stream || writer->stream_handle != handle)
+    if (!records_alloc || !writer->has_stream || writer->stream_handle != handle)
       return 0;
     stream = writer->stream;
   }
@@ -44,14 +44,14 @@ uint64_t gp_pairs_alloc(
       return 0;
     gp_live_set_place(&recorder->live.slots[cookie->slot - 1], block->address, block->size, context);
   }
-  if (tells_alloc)
+  if (records_alloc)
     time_ns = gp_recorder_time_ns(recorder, device, time_ns);
   gp_live_slot_t *slot = slot_of(recorder, block);
   const gp_live_owner_t owner = {block->requested, block->block_id, time_ns, block->origin, stream};
   gp_live_set_owner(slot, &owner);
   slot->thread = writer->thread;
-  gp_live_set_state(slot, GP_LIVE_ALLOCATED, device, is_cut, tells_alloc);
-  cookie->note = tells_alloc ? gp_note_of_alloc(writer->thread) : 0;
+  gp_live_set_state(slot, GP_LIVE_ALLOCATED, device, is_cut, records_alloc);
+  cookie->note = records_alloc ? gp_note_of_alloc(writer->thread) : 0;
   return time_ns;
 }
 
@@ -59,7 +59,7 @@ uint64_t gp_pairs_alloc(
 static inline void fill_pair(gp_event_record_t *record, const gp_writer_t *writer, const gp_observed_t *block,
     const gp_live_slot_t *slot, int device, uint64_t time_ns)
 {
-  bool is_pair = gp_note_tells_alloc(block->observer_cookie.note);
+  bool is_pair = gp_note_records_alloc(block->observer_cookie.note);
 
   __atomic_store_n(&record->time_ns, time_ns, __ATOMIC_RELAXED);
   record->address = block->address;
@@ -151,19 +151,19 @@ uint64_t gp_pairs_keep(
 
 /* Passes a block of a heap to its next owner: completes the free and records the alloc. The block keeps its
  * slot, but the slot's word is reset in between, as a reader expects after a completion. */
-uint64_t gp_pairs_hand_on(void *self, gp_observed_t *block, const gp_next_owner_t *next, int device,
+uint64_t gp_pairs_reuse(void *self, gp_observed_t *block, const gp_next_owner_t *next, int device,
     bool is_cut, uint64_t *last_ns, uint64_t time_ns)
 {
   gp_recorder_t *recorder = self;
   gp_writer_t *writer = &gp_writer;
   gp_cookie_t *cookie = &block->observer_cookie;
   int mode = mode_of(recorder, writer);
-  bool tells_alloc = mode == GP_TRACE_ALL;
+  bool records_alloc = mode == GP_TRACE_ALL;
 
   gp_assert_internal(block->stream == 0);
   if (mode == GP_TRACE_OFF || cookie->slot == 0)
     return 0;
-  if (tells_alloc) {
+  if (records_alloc) {
     time_ns = time_of(recorder, device, last_ns, time_ns);
     bool is_entered = gp_writer_complete(recorder, writer, cookie->note, block->block_id, time_ns);
     if (!is_entered)
@@ -179,8 +179,8 @@ uint64_t gp_pairs_hand_on(void *self, gp_observed_t *block, const gp_next_owner_
     gp_live_set_state(slot, GP_LIVE_IDLE, device, false, false);
   slot->thread = writer->thread;
   gp_live_set_owner(slot, &owner);
-  gp_live_set_state(slot, GP_LIVE_ALLOCATED, device, is_cut, tells_alloc);
-  cookie->note = tells_alloc ? gp_note_of_alloc(writer->thread) : 0;
+  gp_live_set_state(slot, GP_LIVE_ALLOCATED, device, is_cut, records_alloc);
+  cookie->note = records_alloc ? gp_note_of_alloc(writer->thread) : 0;
   return time_ns;
 }
 
@@ -250,7 +250,7 @@ static void fill_record(gp_recorder_t *recorder, gp_writer_t *writer, gp_event_r
     const gp_event_t *event, uint64_t time_ns)
 {
   const gp_cookie_t *cookie = event->observer_cookie;
-  bool is_pair = event->action == GP_ACTION_FREE_REQUESTED && cookie && gp_note_tells_alloc(cookie->note);
+  bool is_pair = event->action == GP_ACTION_FREE_REQUESTED && cookie && gp_note_records_alloc(cookie->note);
 
   gp_assert_internal(event->rounded_size >= event->size);
   __atomic_store_n(&record->time_ns, time_ns, __ATOMIC_RELAXED);

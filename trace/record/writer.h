@@ -71,7 +71,7 @@ static inline uint32_t gp_writer_publish(gp_writer_t *writer, uint64_t time_ns)
 static inline bool gp_writer_complete(
     gp_recorder_t *recorder, const gp_writer_t *writer, uint32_t note, uint64_t block_id, uint64_t time_ns)
 {
-  if (note == 0 || gp_note_tells_alloc(note))
+  if (note == 0 || gp_note_records_alloc(note))
     return false;
   bool is_own =
       writer->recorder_id == recorder->id && writer->limit != 0 && note / GP_CHUNK_RECORDS == writer->chunk;
@@ -97,7 +97,7 @@ static inline uint64_t gp_recorder_time_ns(gp_recorder_t *recorder, int device, 
 
 /*
  * The observer's fast paths (gp_observer_t), which write one record for an allocation and its free together.
- * self is the recorder. The caller holds the device's lock, or the heap's lock for keep and hand_on.
+ * self is the recorder. The caller holds the device's lock, or the heap's lock for keep and reuse.
  */
 
 uint64_t gp_pairs_alloc(
@@ -108,7 +108,7 @@ uint64_t gp_pairs_free_completed(
     void *self, gp_observed_t *block, uint64_t context, int device, bool is_cut, uint64_t time_ns);
 uint64_t gp_pairs_keep(
     void *self, gp_observed_t *block, int device, bool is_cut, uint64_t *last_ns, uint64_t time_ns);
-uint64_t gp_pairs_hand_on(void *self, gp_observed_t *block, const gp_next_owner_t *next, int device,
+uint64_t gp_pairs_reuse(void *self, gp_observed_t *block, const gp_next_owner_t *next, int device,
     bool is_cut, uint64_t *last_ns, uint64_t time_ns);
 void gp_pairs_join(void *self, int device, uint64_t last_ns);
 

@@ -237,7 +237,7 @@ static void write_segment(gp_json_t *json, const gp_document_t *document, int de
   gp_json_end(json, '}');
 }
 
-static void write_passthrough(
+static void write_forwarded(
     gp_json_t *json, const gp_document_t *document, int device, const gp_forwarded_t *memory)
 {
   gp_json_newline(json);
@@ -280,7 +280,7 @@ static void write_devices(gp_json_t *json, const gp_document_t *document)
   gp_json_begin(json, '[');
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
     for (size_t i = 0; i < (document->devices >> device & 1 ? copies[device].forwarded.count : 0); i++)
-      write_passthrough(json, document, device, gp_device_copy_forwarded(&copies[device], i));
+      write_forwarded(json, document, device, gp_device_copy_forwarded(&copies[device], i));
   }
   gp_json_end(json, ']');
 }
@@ -354,7 +354,7 @@ static void write_events(gp_json_t *json, const gp_document_t *document)
 #define WRITE_COLUMN(name, least, value)                                                                     \
   begin_column(json, name);                                                                                  \
   for (size_t i = 0; i < events->count && !json->error; i++) {                                               \
-    const gp_told_event_t event = gp_event_merge_get(events, i);                                             \
+    const gp_decoded_event_t event = gp_event_merge_get(events, i);                                          \
     if ((least) < 0)                                                                                         \
       gp_json_int(json, (int64_t)(value));                                                                   \
     else                                                                                                     \

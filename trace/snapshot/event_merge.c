@@ -17,7 +17,7 @@ static size_t read_blocks(const reading_t *reading, void *array, size_t capacity
   return gp_engine_blocks(reading->engine, reading->device, array, capacity, reading->stats, reading->moment);
 }
 
-static size_t read_passthroughs(const reading_t *reading, void *array, size_t capacity)
+static size_t read_forwarded(const reading_t *reading, void *array, size_t capacity)
 {
   return gp_engine_forwarded_copy(reading->engine, reading->device, array, capacity);
 }
@@ -61,7 +61,7 @@ bool gp_device_copy_take(
     guess += 2 * copy->stats.allocation.current;
   static_assert(sizeof(gp_block_view_t) % 8 == 0 && sizeof(gp_forwarded_t) % 8 == 0, "keys follow, aligned");
   if (!take_array(&reading, read_blocks, sizeof(gp_block_view_t), guess, &copy->blocks) ||
-      !take_array(&reading, read_passthroughs, sizeof(gp_forwarded_t), 64, &copy->forwarded))
+      !take_array(&reading, read_forwarded, sizeof(gp_forwarded_t), 64, &copy->forwarded))
     return false;
 
   const gp_block_view_t *blocks = copy->blocks.items;
@@ -105,9 +105,9 @@ typedef struct work {
 } work_t;
 
 /* Returns true if the block is allocated and no record has its alloc event. */
-static bool tells_alloc(const gp_block_view_t *block)
+static bool records_alloc(const gp_block_view_t *block)
 {
-  return block->state == GP_BLOCK_ALLOCATED && gp_note_tells_alloc(block->observer_note);
+  return block->state == GP_BLOCK_ALLOCATED && gp_note_records_alloc(block->observer_note);
 }
 
 static const gp_device_copy_t *copy_of(const gp_event_moment_t *moment, int device)
@@ -122,7 +122,7 @@ static size_t count_allocs(const gp_event_moment_t *moment)
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
     const gp_device_copy_t *copy = copy_of(moment, device);
     for (size_t i = 0; copy && i < copy->blocks.count; i++)
-      count += tells_alloc((const gp_block_view_t *)copy->blocks.items + i);
+      count += records_alloc((const gp_block_view_t *)copy->blocks.items + i);
   }
   return count;
 }
@@ -296,7 +296,7 @@ static void add_allocs(gp_event_merge_t *merge, const work_t *work)
     const gp_device_copy_t *copy = copy_of(work->moment, device);
     for (size_t i = 0; copy && i < copy->blocks.count; i++) {
       const gp_block_view_t *block = (const gp_block_view_t *)copy->blocks.items + i;
-      if (!tells_alloc(block))
+      if (!records_alloc(block))
         continue;
       if (is_lost(merge, block->time_ns)) {
         merge->dropped++;

@@ -91,12 +91,12 @@ bool gp_event_merge_in_place(
     gp_chunks_t *chunks, const gp_event_moment_t *moment, gp_event_merge_t *ret_merge);
 
 /* Returns event i, counted from the oldest. */
-static inline __attribute__((always_inline)) gp_told_event_t gp_event_merge_get(
+static inline __attribute__((always_inline)) gp_decoded_event_t gp_event_merge_get(
     const gp_event_merge_t *merge, size_t i)
 {
   size_t record = merge->order[i].index / GP_PARTS;
   gp_event_part_t part = (gp_event_part_t)(merge->order[i].index % GP_PARTS);
-  return gp_event_record_tell(
+  return gp_event_record_decode(
       record < merge->record_count ? &merge->records[record] : &merge->allocs[record - merge->record_count],
       part);
 }

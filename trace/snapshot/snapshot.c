@@ -485,7 +485,7 @@ gp_snapshot_writer_t *gp_snapshot_writer_create(gp_recorder_t *recorder)
     return NULL;
   writer->recorder = recorder;
   gp_lock_init(&writer->lock, GP_RANK_SNAPSHOT);
-  gp_recorder_hear_oom(recorder, report_oom, writer);
+  gp_recorder_set_on_oom(recorder, report_oom, writer);
   return writer;
 }
 

@@ -8,11 +8,11 @@
 #include "test/pool/check_main.h"
 
 static char memory[64];
-#define EVENT    ((CUevent)(void *)&memory[16])
-#define IDENTITY ((gp_identity_t *)(void *)&memory[32])
+#define EVENT  ((CUevent)(void *)&memory[16])
+#define RECORD ((gp_stream_record_t *)(void *)&memory[32])
 
-static const gp_stream_point_t known = {.identity = IDENTITY, .frees = 3};
-static const gp_stream_point_t unknown = {.identity = NULL};
+static const gp_stream_point_t known = {.stream_record = RECORD, .frees = 3};
+static const gp_stream_point_t unknown = {.stream_record = NULL};
 
 static void record(const gp_stream_point_t *point)
 {
@@ -24,7 +24,7 @@ static bool gives_a_fact(void)
 {
   uint64_t version;
   gp_stream_point_t point = gp_event_take(EVENT, &version);
-  return gp_event_still_is(EVENT, version) && point.identity == IDENTITY && point.frees == 3;
+  return gp_event_still_is(EVENT, version) && point.stream_record == RECORD && point.frees == 3;
 }
 
 START_TEST(test_a_record_gives_a_fact)

@@ -31,9 +31,9 @@ static void teardown(void)
 #define SHARED ROUNDS /* events that all threads record, new ones */
 static char memory[THREADS + SHARED];
 #define EVENT(number) ((CUevent)(void *)&memory[number])
-#define IDENTITY      ((gp_identity_t *)(void *)memory)
+#define RECORD        ((gp_stream_record_t *)(void *)memory)
 
-static const gp_stream_point_t known = {.identity = IDENTITY};
+static const gp_stream_point_t known = {.stream_record = RECORD};
 static uint64_t versions[THREADS][ROUNDS];
 
 static void record_events(uintptr_t number)
@@ -45,10 +45,10 @@ static void record_events(uintptr_t number)
     CUevent shared = EVENT(THREADS + i);
     gp_event_record_begin(EVENT(number));
     gp_event_record_begin(shared);
-    ck_assert_ptr_null(gp_event_take(shared, &version).identity); /* the driver is at it */
+    ck_assert_ptr_null(gp_event_take(shared, &version).stream_record); /* the driver is at it */
     gp_event_record_end(shared, &known);
     gp_event_record_end(EVENT(number), &known);
-    ck_assert_ptr_eq(gp_event_take(EVENT(number), &versions[number][i]).identity, IDENTITY);
+    ck_assert_ptr_eq(gp_event_take(EVENT(number), &versions[number][i]).stream_record, RECORD);
     ck_assert(gp_event_still_is(EVENT(number), versions[number][i]));
     if (i % 2)
       gp_event_forget(EVENT(number));
@@ -73,7 +73,7 @@ START_TEST(test_records_of_events_are_told_apart)
   for (int i = 0; i < THREADS + SHARED; i++) {
     gp_event_record_begin(EVENT(i));
     gp_event_record_end(EVENT(i), &known);
-    ck_assert_ptr_eq(gp_event_take(EVENT(i), &version).identity, IDENTITY);
+    ck_assert_ptr_eq(gp_event_take(EVENT(i), &version).stream_record, RECORD);
     gp_event_forget(EVENT(i));
   }
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "test/pool/check_main.h"
 #include "test/pool/fake_driver.h"
 
@@ -71,14 +71,15 @@ static int free_in_driver(void *arg, bool is_cut)
 
 /* What the program got goes back, also where the driver refuses once, and where the
  * engine lost sight of it. */
-static void free_of_stream(gp_engine_t *engine, const gp_order_t *order, stream_free_t *call, bool by_host)
+static void free_of_stream(
+    gp_engine_t *engine, const gp_stream_order_t *order, stream_free_t *call, bool by_host)
 {
   gp_free_result_t result;
   int code = DRIVER_CODE;
 
   for (int attempts = 0; attempts < 2 && code == DRIVER_CODE; attempts++) {
     result = by_host ? gp_engine_free(engine, call->address, &code)
-                     : gp_engine_free_ordered(engine, order, call->address, free_in_driver, call, &code);
+                     : gp_engine_free_async(engine, order, call->address, free_in_driver, call, &code);
     if (result == GP_FREE_UNKNOWN)
       code = free_in_driver(call, false);
   }
@@ -93,13 +94,13 @@ static void free_of_stream(gp_engine_t *engine, const gp_order_t *order, stream_
 static void use_streams(gp_engine_t *engine, gp_context_t *const *contexts, const gp_driver_context_t *keys)
 {
   stream_free_t held[LIVE / 4];
-  gp_order_t orders[2];
+  gp_stream_order_t orders[2];
 
   for (int i = 0; i < 2; i++) {
     if (contexts[i])
-      gp_identity_created(engine, contexts[i], STREAM(i), i == 1);
-    orders[i] = (gp_order_t){
-        .context = contexts[i], .identity = gp_identity_of(engine, STREAM(i)), .stream = STREAM(i)};
+      gp_stream_record_begin(engine, contexts[i], STREAM(i), i == 1);
+    orders[i] = (gp_stream_order_t){
+        .context = contexts[i], .stream_record = gp_stream_record_of(engine, STREAM(i)), .stream = STREAM(i)};
   }
   for (int round = 0; round < 2; round++) {
     for (int i = 0; i < LIVE / 4; i++) {
@@ -108,7 +109,7 @@ static void use_streams(gp_engine_t *engine, gp_context_t *const *contexts, cons
       uint64_t bytes = (uint64_t)(i + 1) * STREAM_BYTES;
       if (!contexts[i % 2])
         continue;
-      if (!gp_engine_alloc_ordered(engine, &orders[i % 2], bytes, &held[i].address, &code))
+      if (!gp_engine_alloc_async(engine, &orders[i % 2], bytes, &held[i].address, &code))
         code = DRIVER_CODE; /* the program gets the driver's memory */
       if (code != 0)
         held[i].address = 0;

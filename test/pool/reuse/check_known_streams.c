@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "pool/reuse/mode.h"
-#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_records.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 

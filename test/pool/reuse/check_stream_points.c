@@ -13,7 +13,7 @@
 
 static void create(uint64_t stream, bool is_blocking)
 {
-  gp_identity_created(engine, context, stream, is_blocking);
+  gp_stream_record_begin(engine, context, stream, is_blocking);
 }
 
 static void start_points_with(const char *setting)
@@ -33,7 +33,7 @@ static void start_points(void)
 
 static gp_stream_point_t point_of(uint64_t stream)
 {
-  return gp_identity_point(order(stream).identity, false);
+  return gp_stream_record_point(order(stream).stream_record, false);
 }
 
 static void synchronize_stream(uint64_t stream)
@@ -90,11 +90,11 @@ START_TEST(test_another_stream_of_the_same_handle_is_not_it)
   gp_stream_point_t point = point_of(FIRST);
   ck_assert_uint_eq(none.frees, 0);
   ck_assert_uint_eq(point.frees, 1);
-  gp_identity_ends(engine, FIRST);
+  gp_stream_record_end(engine, FIRST);
   create(FIRST, false);
   uint64_t address = freed_in(FIRST);
   gp_stream_point_passed(&point);
-  gp_stream_point_awaited(order(SECOND).identity, &point);
+  gp_stream_point_awaited(order(SECOND).stream_record, &point);
   ck_assert_uint_ne(next_in(SECOND), address);
   stop();
 }
@@ -104,10 +104,10 @@ START_TEST(test_no_stream_has_no_point)
 {
   start_points();
   freed_in(FIRST);
-  gp_stream_point_t point = gp_identity_point(NULL, false);
+  gp_stream_point_t point = gp_stream_record_point(NULL, false);
   gp_stream_point_passed(&point);
-  gp_stream_point_awaited(order(SECOND).identity, &point);
-  ck_assert_ptr_null(point.identity);
+  gp_stream_point_awaited(order(SECOND).stream_record, &point);
+  ck_assert_ptr_null(point.stream_record);
   ck_assert_uint_eq(point.frees, 0);
   stop();
 }
@@ -150,7 +150,7 @@ START_TEST(test_a_blocking_stream_without_that_operation)
   uint64_t address = freed_in(BLOCKING);
   synchronize_stream(BLOCKING);
   ck_assert_uint_ne(next_in(SECOND), address);
-  gp_stream_point_t recorded = gp_identity_point(order(BLOCKING).identity, true);
+  gp_stream_point_t recorded = gp_stream_record_point(order(BLOCKING).stream_record, true);
   gp_stream_point_passed(&recorded);
   ck_assert_uint_eq(next_in(SECOND), address);
   stop();
@@ -162,7 +162,7 @@ START_TEST(test_what_a_stream_has_passed_outlives_it)
   start_points();
   uint64_t address = freed_in(FIRST);
   synchronize_stream(FIRST);
-  gp_identity_ends(engine, FIRST);
+  gp_stream_record_end(engine, FIRST);
   ck_assert_uint_eq(stats().cached_bytes.current, BYTES);
   ck_assert_uint_eq(next_in(SECOND), address);
   stop();
@@ -175,7 +175,7 @@ START_TEST(test_a_trim_gives_back_what_a_stream_has_passed)
   uint64_t used = driver.used;
   free_in(order(FIRST), allocate_in(order(FIRST), 4 * GP_MIB));
   synchronize_stream(FIRST);
-  gp_engine_ordered_trim(engine, context);
+  gp_engine_async_trim(engine, context);
   ck_assert_uint_eq(driver.used, used);
   stop();
 }
@@ -188,7 +188,7 @@ START_TEST(test_a_stream_that_waits_gets_it_at_once)
   gp_stream_point_t recorded = point_of(FIRST);
   uint64_t late = allocate_in(order(FIRST), 4 * BYTES);
   free_in(order(FIRST), late);
-  gp_stream_point_awaited(order(SECOND).identity, &recorded);
+  gp_stream_point_awaited(order(SECOND).stream_record, &recorded);
   ck_assert_uint_ne(next_in(BUSY), address);
   ck_assert_uint_eq(next_in(SECOND), address);
   ck_assert_uint_ne(allocate_in(order(SECOND), 4 * BYTES), late);
@@ -207,8 +207,8 @@ START_TEST(test_the_newest_point_counts)
   uint64_t address = next_in(FIRST);
   free_in(order(FIRST), address);
   gp_stream_point_t recorded = point_of(FIRST);
-  gp_stream_point_awaited(order(SECOND).identity, &recorded);
-  gp_stream_point_awaited(order(SECOND).identity, &old);
+  gp_stream_point_awaited(order(SECOND).stream_record, &recorded);
+  gp_stream_point_awaited(order(SECOND).stream_record, &old);
   ck_assert_uint_eq(next_in(SECOND), address);
   stop();
 }
@@ -226,7 +226,7 @@ START_TEST(test_many_points_are_awaited)
   for (unsigned i = 0; i <= GP_AWAITED_POINTS; i++) {
     free_in(order(MANY + 64 * i), addresses[i]);
     gp_stream_point_t recorded = point_of(MANY + 64 * i);
-    gp_stream_point_awaited(order(SECOND).identity, &recorded);
+    gp_stream_point_awaited(order(SECOND).stream_record, &recorded);
   }
   for (unsigned i = 0; i < GP_AWAITED_POINTS; i++) {
     uint64_t got = next_in(SECOND);
@@ -245,8 +245,8 @@ START_TEST(test_no_order_counts_beside_programmatic_launches)
   start_points();
   uint64_t address = freed_in(FIRST);
   gp_stream_point_t recorded = point_of(FIRST);
-  gp_stream_point_awaited(order(SECOND).identity, &recorded);
-  gp_identity_launches_early(engine, NULL, false);
+  gp_stream_point_awaited(order(SECOND).stream_record, &recorded);
+  gp_stream_record_prevent_overlap(engine, NULL, false);
   ck_assert_uint_ne(next_in(SECOND), address);
   synchronize_stream(FIRST); /* what is complete is */
   ck_assert_uint_eq(next_in(SECOND), address);
@@ -260,9 +260,9 @@ START_TEST(test_a_stream_that_waited_owes_an_operation)
   start_points();
   freed_in(FIRST);
   gp_stream_point_t recorded = point_of(FIRST);
-  gp_stream_point_awaited(order(SECOND).identity, &recorded);
+  gp_stream_point_awaited(order(SECOND).stream_record, &recorded);
   next_in(SECOND);
-  gp_identity_launches_early(engine, order(SECOND).identity, false);
+  gp_stream_record_prevent_overlap(engine, order(SECOND).stream_record, false);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
   ck_assert_uint_eq(driver.entered, SECOND);
   stop();
@@ -274,10 +274,10 @@ START_TEST(test_a_stream_of_another_device_gets_nothing)
   start_points();
   const gp_driver_context_t second = fake_context(1, 1);
   gp_context_t *other = gp_engine_context(engine, &second);
-  gp_identity_created(engine, other, 0x3000, false);
+  gp_stream_record_begin(engine, other, 0x3000, false);
   uint64_t address = freed_in(FIRST);
   gp_stream_point_t recorded = point_of(FIRST);
-  gp_stream_point_awaited(order_in(other, 0x3000).identity, &recorded);
+  gp_stream_point_awaited(order_in(other, 0x3000).stream_record, &recorded);
   ck_assert_uint_ne(allocate_in(order_in(other, 0x3000), BYTES), address);
   stop();
 }
@@ -301,12 +301,12 @@ START_TEST(test_plain_memory_of_another_context_is_not_for_a_stream_that_waits)
   start_points_with("GPUPOOL_ASYNC=plain");
   const gp_driver_context_t second = fake_context(1, 0);
   gp_context_t *other = gp_engine_context(engine, &second);
-  gp_identity_created(engine, other, 0x3000, false);
-  gp_order_t there = order_in(other, 0x3000);
+  gp_stream_record_begin(engine, other, 0x3000, false);
+  gp_stream_order_t there = order_in(other, 0x3000);
   uint64_t address = freed_in(FIRST);
   gp_stream_point_t recorded = point_of(FIRST);
-  gp_stream_point_awaited(there.identity, &recorded);
-  gp_stream_point_awaited(order(SECOND).identity, &recorded);
+  gp_stream_point_awaited(there.stream_record, &recorded);
+  gp_stream_point_awaited(order(SECOND).stream_record, &recorded);
   ck_assert_uint_ne(allocate_in(there, BYTES), address);
   ck_assert_uint_eq(next_in(SECOND), address);
   stop();
@@ -345,8 +345,8 @@ START_TEST(test_what_the_context_of_the_stream_has_completed_is_for_all)
   start_points_with("GPUPOOL_ASYNC=pool");
   const gp_driver_context_t second = fake_context(1, 0);
   gp_context_t *other = gp_engine_context(engine, &second);
-  gp_identity_created(engine, other, 0x3000, false);
-  gp_order_t there = order_in(other, 0x3000);
+  gp_stream_record_begin(engine, other, 0x3000, false);
+  gp_stream_order_t there = order_in(other, 0x3000);
   uint64_t early = allocate_in(there, 2 * GP_MIB);
   (void)allocate_in(there, 2 * GP_MIB);
   uint64_t late = allocate_in(there, 8 * GP_MIB);
@@ -366,7 +366,7 @@ START_TEST(test_a_stream_ends_with_memory_of_malloc)
   uint64_t first = allocate(BYTES), second = allocate(BYTES);
   driver_free_t call = {.address = first};
   ck_assert_int_eq(free_with(order(FIRST), &call), 0);
-  gp_identity_ends(engine, FIRST);
+  gp_stream_record_end(engine, FIRST);
   create(FIRST, false);
   call.address = second;
   ck_assert_int_eq(free_with(order(FIRST), &call), 0);

@@ -42,7 +42,7 @@ START_TEST(test_memory_of_streams_is_cut)
   ck_assert(gp_engine_part(engine, address, &part));
   ck_assert_uint_eq(address, plain + BYTES);
   ck_assert_int_eq(calls_for_memory(), calls);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).live, 3 * BYTES);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).live, 3 * BYTES);
   stop();
 }
 END_TEST
@@ -126,7 +126,7 @@ START_TEST(test_what_the_statistics_say)
   ck_assert_uint_eq(stats().cached_bytes.current, idle - BYTES);
   if (_i == 0)
     ck_assert_uint_eq(stats().inactive_split_bytes.current, pieces - BYTES);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).live, 0);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).live, 0);
   ck_assert_uint_eq(context->device->bound_bytes, BYTES);
   synchronize();
   (void)stats(); /* drains */
@@ -160,9 +160,9 @@ START_TEST(test_a_stream_ends)
   uint64_t first = allocate_busy(FIRST, BYTES), second = allocate_busy(FIRST, BYTES);
   (void)allocate(BYTES);
   free_in(order(FIRST), first);
-  gp_identity_ends(engine, FIRST);
+  gp_stream_record_end(engine, FIRST);
   ck_assert(gp_engine_check(engine));
-  gp_identity_created(engine, context, FIRST, false);
+  gp_stream_record_begin(engine, context, FIRST, false);
   free_in(order(FIRST), second);
   ck_assert_uint_ne(allocate_in(order(FIRST), 2 * BYTES), first);
   ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), second);
@@ -221,9 +221,9 @@ START_TEST(test_a_stream_that_waits_for_the_free_has_them)
   uint64_t later = allocate_busy(FIRST, BYTES);
   (void)allocate(BYTES);
   free_in(order(FIRST), address);
-  gp_stream_point_t point = gp_identity_point(order(FIRST).identity, true);
+  gp_stream_point_t point = gp_stream_record_point(order(FIRST).stream_record, true);
   free_in(order(FIRST), later);
-  gp_stream_point_awaited(order(SECOND).identity, &point);
+  gp_stream_point_awaited(order(SECOND).stream_record, &point);
   ck_assert_uint_eq(allocate_in(order(SECOND), BYTES), address);
   ck_assert_uint_ne(allocate_in(order(SECOND), BYTES), later);
   stop();
@@ -239,7 +239,7 @@ START_TEST(test_a_passed_point_makes_them_idle)
   uint64_t second = allocate_busy(FIRST, BYTES);
   (void)allocate(BYTES);
   free_in(order(FIRST), first);
-  gp_stream_point_t point = gp_identity_point(order(FIRST).identity, true);
+  gp_stream_point_t point = gp_stream_record_point(order(FIRST).stream_record, true);
   free_in(order(FIRST), second);
   gp_stream_point_passed(&point);
   (void)stats(); /* drains */
@@ -257,7 +257,7 @@ START_TEST(test_a_free_without_a_stream_says_that_all_is_complete)
   uint64_t address = allocate_in(order(FIRST), BYTES);
   (void)allocate(BYTES);
   ck_assert_int_eq(free_code(address), 0);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).live, 0);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).live, 0);
   ck_assert_uint_eq(allocate_in(order(SECOND), BYTES), address);
   stop();
 }
@@ -296,12 +296,12 @@ START_TEST(test_a_trim_gives_back_what_is_whole)
 {
   start_type(_i);
   free_in(order(FIRST), allocate_busy(FIRST, 64 * GP_MIB));
-  gp_engine_ordered_trim(engine, context);
+  gp_engine_async_trim(engine, context);
   ck_assert_uint_ge(driver.used, 64 * GP_MIB);
   fake_complete(&driver, 0);
-  gp_engine_ordered_trim(engine, context);
+  gp_engine_async_trim(engine, context);
   ck_assert_uint_eq(driver.used, 0);
-  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, 0);
+  ck_assert_uint_eq(gp_engine_async_use(engine, 0).kept, 0);
   stop();
 }
 END_TEST

@@ -138,7 +138,7 @@ static void drop_removed(gp_copied_array_t *array)
   array->count = kept;
 }
 
-static void set_owner(gp_block_view_t *block, const gp_told_event_t *event)
+static void set_owner(gp_block_view_t *block, const gp_decoded_event_t *event)
 {
   block->state = GP_BLOCK_ALLOCATED;
   block->refs = 1;
@@ -195,7 +195,7 @@ static const run_t *find_run(const run_t *runs, size_t count, uint64_t address)
 }
 
 /* Returns the block if the alloc took a whole segment, or NULL if it took a part of a segment. */
-static gp_block_view_t *find_whole(const finishing_t *finishing, const gp_told_event_t *event)
+static gp_block_view_t *find_whole(const finishing_t *finishing, const gp_decoded_event_t *event)
 {
   int device = event->device;
   gp_block_view_t *block = find_block(&finishing->blocks[device], event->address);
@@ -203,13 +203,13 @@ static gp_block_view_t *find_whole(const finishing_t *finishing, const gp_told_e
 }
 
 /* Returns true if the part has a slot. A slot of a part becomes visible only when it is complete. */
-static bool has_part(const finishing_t *finishing, const gp_told_event_t *event)
+static bool has_part(const finishing_t *finishing, const gp_decoded_event_t *event)
 {
   int device = event->device;
   return find_block(&finishing->parts[device], event->address) != NULL;
 }
 
-static void finish_part(finishing_t *finishing, const gp_told_event_t *event)
+static void finish_part(finishing_t *finishing, const gp_decoded_event_t *event)
 {
   int device = event->device;
   gp_copied_array_t *parts = &finishing->record->parts[device];
@@ -226,7 +226,7 @@ static void finish_part(finishing_t *finishing, const gp_told_event_t *event)
   set_owner(part, event);
 }
 
-static void finish_whole(finishing_t *finishing, const gp_told_event_t *event)
+static void finish_whole(finishing_t *finishing, const gp_decoded_event_t *event)
 {
   gp_block_view_t *block = has_part(finishing, event) ? NULL : find_whole(finishing, event);
   /* The slot may already have the new number without the new state. */
@@ -241,7 +241,7 @@ static void finish_whole(finishing_t *finishing, const gp_told_event_t *event)
 static void finish_free(finishing_t *finishing, const gp_event_record_t *event, gp_block_state_t state)
 {
   int device = event->device;
-  gp_told_event_t told = gp_event_record_tell(event, GP_PART_ACTION);
+  gp_decoded_event_t told = gp_event_record_decode(event, GP_PART_ACTION);
   gp_block_view_t *part = find_block(&finishing->parts[device], told.address);
   gp_block_view_t *whole = find_block(&finishing->blocks[device], told.address);
   gp_block_view_t *block = part && part->block_id == told.block_id ? part : whole;
@@ -260,7 +260,7 @@ static void finish_free(finishing_t *finishing, const gp_event_record_t *event, 
 
 /* Adds a segment. Events do not record the context, so the segment gets the first context that a slot has; a
  * stream-ordered segment has none. */
-static void finish_segment_alloc(finishing_t *finishing, const gp_told_event_t *event)
+static void finish_segment_alloc(finishing_t *finishing, const gp_decoded_event_t *event)
 {
   gp_copied_array_t *segments = &finishing->record->copies[event->device].blocks;
   if (find_block(&finishing->blocks[event->device], event->address) || event->address == 0 ||
@@ -275,7 +275,7 @@ static void finish_segment_alloc(finishing_t *finishing, const gp_told_event_t *
       .state = GP_BLOCK_IDLE};
 }
 
-static void finish_segment_free(finishing_t *finishing, const gp_told_event_t *event)
+static void finish_segment_free(finishing_t *finishing, const gp_decoded_event_t *event)
 {
   gp_block_view_t *segment = find_block(&finishing->blocks[event->device], event->address);
   if (segment)
@@ -283,7 +283,7 @@ static void finish_segment_free(finishing_t *finishing, const gp_told_event_t *e
 }
 
 /* Applies an event of forwarded memory. Memory that was freed gets address 0 and is dropped at the end. */
-static void finish_forwarded(finishing_t *finishing, const gp_told_event_t *event)
+static void finish_forwarded(finishing_t *finishing, const gp_decoded_event_t *event)
 {
   gp_copied_array_t *array = &finishing->record->copies[event->device].forwarded;
   size_t place = find_number(&finishing->forwarded[event->device], event->block_id);
@@ -304,7 +304,7 @@ static void finish_forwarded(finishing_t *finishing, const gp_told_event_t *even
       .has_stream = event->stream >= 0};
 }
 
-static void finish_event(finishing_t *finishing, const gp_told_event_t *event)
+static void finish_event(finishing_t *finishing, const gp_decoded_event_t *event)
 {
   switch ((gp_action_t)event->action) {
   case GP_ACTION_ALLOC: finish_whole(finishing, event); break;
@@ -431,12 +431,12 @@ static void visit_all(finishing_t *finishing, visit_fn visit)
 }
 
 static void answer_last(
-    finishing_t *finishing, void (*finish)(finishing_t *finishing, const gp_told_event_t *event))
+    finishing_t *finishing, void (*finish)(finishing_t *finishing, const gp_decoded_event_t *event))
 {
   for (size_t i = 0; i < finishing->question_count; i++) {
     const question_t *question = &finishing->questions[i];
     if (question->is_last) {
-      const gp_told_event_t event = gp_event_record_tell(question->newest, GP_PART_ACTION);
+      const gp_decoded_event_t event = gp_event_record_decode(question->newest, GP_PART_ACTION);
       finish(finishing, &event);
     }
   }
@@ -471,9 +471,9 @@ static bool has_part_of_owner(const finishing_t *finishing, int device, size_t i
 
 static void undo_handing_out(gp_block_view_t *block, const gp_event_record_t *newest)
 {
-  gp_told_event_t last = {.stack = -1, .stream = GP_EVENT_RECORD_NO_STREAM};
+  gp_decoded_event_t last = {.stack = -1, .stream = GP_EVENT_RECORD_NO_STREAM};
   if (newest && newest->action != GP_ACTION_SEGMENT_ALLOC)
-    last = gp_event_record_tell(newest, GP_PART_ACTION);
+    last = gp_event_record_decode(newest, GP_PART_ACTION);
   set_owner(block, &last);
   block->time_ns = last.time_ns - last.lifetime_ns;
   block->state = GP_BLOCK_IDLE;

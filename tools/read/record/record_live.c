@@ -77,7 +77,7 @@ static void add_block(gp_record_t *record, const gp_live_slot_t *slot, gp_live_w
               : state == GP_BLOCK_IDLE                      ? 0
                                                             : word.refs,
       .origin = slot->origin <= record->stack_count ? slot->origin : GP_ORIGIN_NONE,
-      .observer_note = word.tells_alloc && state == GP_BLOCK_ALLOCATED ? gp_note_of_alloc(thread) : 0,
+      .observer_note = word.records_alloc && state == GP_BLOCK_ALLOCATED ? gp_note_of_alloc(thread) : 0,
       .state = state,
       .tainted = word.tainted};
 }

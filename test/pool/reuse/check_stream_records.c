@@ -1,7 +1,7 @@
 /*
  * Memory that was freed in the order of a stream is used there again at once, and nowhere else before its
- * facts: each condition of pool/reuse/identities.h. Over the fake driver; its work is never complete unless a
- * test says so.
+ * facts: each condition of pool/reuse/stream_records.h. Over the fake driver; its work is never complete
+ * unless a test says so.
  */
 #include <pthread.h>
 
@@ -9,7 +9,7 @@
 #include "test/pool/ordered_fixture.h"
 
 /* Allocated in one stream, given work that does not end, and freed in another. */
-static uint64_t used_and_freed(gp_order_t in, gp_order_t freed_in)
+static uint64_t used_and_freed(gp_stream_order_t in, gp_stream_order_t freed_in)
 {
   uint64_t address = allocate_in(in, BYTES);
   fake_submit(&driver, 0, address);
@@ -51,11 +51,11 @@ START_TEST(test_the_stream_of_the_free_counts)
 }
 END_TEST
 
-START_TEST(test_a_stream_without_identity_has_the_facts_only)
+START_TEST(test_a_stream_without_a_record_has_only_proofs)
 {
   start(WHOLE, GP_GIB, true);
-  gp_order_t unknown = order(FIRST);
-  ck_assert_ptr_null(unknown.identity);
+  gp_stream_order_t unknown = order(FIRST);
+  ck_assert_ptr_null(unknown.stream_record);
   uint64_t address = used_and_freed(unknown, unknown);
   ck_assert_uint_ne(allocate_in(unknown, BYTES), address);
   synchronize();
@@ -68,9 +68,9 @@ START_TEST(test_another_stream_of_the_same_handle)
 {
   start_streams(WHOLE, GP_GIB);
   uint64_t address = used_and_freed(order(FIRST), order(FIRST));
-  gp_identity_ends(engine, FIRST);
-  ck_assert_ptr_null(order(FIRST).identity);
-  gp_identity_created(engine, context, FIRST, false);
+  gp_stream_record_end(engine, FIRST);
+  ck_assert_ptr_null(order(FIRST).stream_record);
+  gp_stream_record_begin(engine, context, FIRST, false);
   ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
   synchronize(); /* it was not lost with the stream */
   ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
@@ -83,7 +83,7 @@ START_TEST(test_a_handle_that_comes_again)
 {
   start_streams(WHOLE, GP_GIB);
   uint64_t address = used_and_freed(order(FIRST), order(FIRST));
-  gp_identity_created(engine, context, FIRST, false);
+  gp_stream_record_begin(engine, context, FIRST, false);
   ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
   stop();
 }
@@ -94,14 +94,14 @@ START_TEST(test_the_end_of_a_context_ends_its_streams)
   start_streams(NULL, GP_GIB); /* mapped memory, which outlives contexts */
   const gp_driver_context_t second = fake_context(1, 0);
   gp_context_t *other = gp_engine_context(engine, &second);
-  gp_identity_created(engine, other, 0x3000, false);
-  gp_order_t in = order(0x3000);
+  gp_stream_record_begin(engine, other, 0x3000, false);
+  gp_stream_order_t in = order(0x3000);
   in.context = other;
   uint64_t live = allocate_in(in, BYTES), address = allocate_in(in, BYTES);
   fake_submit_on(&driver, 0, address, BYTES);
   free_in(in, address);
   gp_engine_context_lost(engine, other);
-  ck_assert_ptr_null(gp_identity_of(engine, 0x3000));
+  ck_assert_ptr_null(gp_stream_record_of(engine, 0x3000));
   ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
   free_in(order(FIRST), live);
   ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), live);
@@ -158,9 +158,9 @@ START_TEST(test_each_context_has_its_own_default_streams)
   const gp_driver_context_t second = fake_context(1, 0);
   gp_context_t *other = gp_engine_context(engine, &second);
   for (uint64_t stream = GP_STREAM_LEGACY; stream <= GP_STREAM_PER_THREAD; stream++) {
-    gp_order_t here = order(stream);
-    gp_order_t there = order_in(other, stream);
-    ck_assert_ptr_ne(here.identity, there.identity);
+    gp_stream_order_t here = order(stream);
+    gp_stream_order_t there = order_in(other, stream);
+    ck_assert_ptr_ne(here.stream_record, there.stream_record);
     uint64_t address = used_and_freed(here, here);
     ck_assert_uint_ne(allocate_in(there, BYTES), address);
     ck_assert_uint_eq(allocate_in(order(stream), BYTES), address);
@@ -184,7 +184,7 @@ static int refuse_to_enter(void *self, const gp_driver_context_t *of, uint64_t s
 START_TEST(test_a_blocking_stream_gets_one_operation_for_several)
 {
   start(WHOLE, GP_GIB, true);
-  gp_identity_created(engine, context, FIRST, true);
+  gp_stream_record_begin(engine, context, FIRST, true);
   uint64_t addresses[3];
   for (int i = 0; i < 3; i++)
     addresses[i] = allocate_in(order(FIRST), BYTES);
@@ -217,7 +217,7 @@ static int free_meanwhile(void *self, const gp_driver_context_t *of, uint64_t st
 START_TEST(test_what_is_freed_behind_an_operation_gets_another_one)
 {
   start(WHOLE, GP_GIB, true);
-  gp_identity_created(engine, context, FIRST, true);
+  gp_stream_record_begin(engine, context, FIRST, true);
   uint64_t address = allocate_in(order(FIRST), BYTES);
   freed_meanwhile = allocate_in(order(FIRST), BYTES);
   fake_submit(&driver, 0, address);
@@ -270,7 +270,7 @@ END_TEST
 START_TEST(test_a_blocking_stream_gets_an_operation_in_between)
 {
   start(WHOLE, GP_GIB, true);
-  gp_identity_created(engine, context, FIRST, true);
+  gp_stream_record_begin(engine, context, FIRST, true);
   uint64_t address = used_and_freed(order(FIRST), order(FIRST));
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1); /* where natively the free is one */
   ck_assert_uint_eq(driver.entered, FIRST);
@@ -288,7 +288,7 @@ END_TEST
 START_TEST(test_idle_memory_enters_no_operation)
 {
   start(WHOLE, GP_GIB, true);
-  gp_identity_created(engine, context, FIRST, true);
+  gp_stream_record_begin(engine, context, FIRST, true);
   uint64_t address = used_and_freed(order(FIRST), order(FIRST));
   synchronize();
   ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
@@ -303,7 +303,7 @@ static int launch_meanwhile(void *self, const gp_driver_context_t *of, uint64_t 
   static bool is_second;
   if (!is_second) {
     is_second = true;
-    gp_identity_launches_early(engine, order(stream).identity, false);
+    gp_stream_record_prevent_overlap(engine, order(stream).stream_record, false);
   }
   return fake_ops.enter_stream(self, of, stream, event);
 }
@@ -315,9 +315,9 @@ START_TEST(test_two_launches_at_once_are_both_behind_an_operation)
   ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
   fake_ops = driver.ops;
   driver.ops.enter_stream = launch_meanwhile;
-  gp_identity_launches_early(engine, order(FIRST).identity, false);
+  gp_stream_record_prevent_overlap(engine, order(FIRST).stream_record, false);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 2);
-  gp_identity_launches_early(engine, order(FIRST).identity, false);
+  gp_stream_record_prevent_overlap(engine, order(FIRST).stream_record, false);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 2); /* nothing was handed on since */
   stop();
 }
@@ -327,7 +327,7 @@ START_TEST(test_a_programmatic_launch_ends_it)
 {
   start_streams(WHOLE, GP_GIB);
   uint64_t address = used_and_freed(order(FIRST), order(FIRST));
-  gp_identity_launches_early(engine, order(FIRST).identity, false);
+  gp_stream_record_prevent_overlap(engine, order(FIRST).stream_record, false);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0); /* nothing was handed on */
   ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
   synchronize();
@@ -342,13 +342,13 @@ START_TEST(test_what_was_handed_on_before_it_is_over)
   start_streams(WHOLE, GP_GIB);
   uint64_t address = used_and_freed(order(FIRST), order(FIRST));
   ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
-  gp_identity_launches_early(engine, order(SECOND).identity, false);
-  gp_identity_launches_early(engine, NULL, false);
+  gp_stream_record_prevent_overlap(engine, order(SECOND).stream_record, false);
+  gp_stream_record_prevent_overlap(engine, NULL, false);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0);
-  gp_identity_launches_early(engine, order(FIRST).identity, false);
+  gp_stream_record_prevent_overlap(engine, order(FIRST).stream_record, false);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
   ck_assert_uint_eq(driver.entered, FIRST);
-  gp_identity_launches_early(engine, order(FIRST).identity, false); /* once */
+  gp_stream_record_prevent_overlap(engine, order(FIRST).stream_record, false); /* once */
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
   stop();
 }
@@ -360,7 +360,7 @@ START_TEST(test_a_stream_of_another_device_has_the_facts_only)
   start_streams(WHOLE, GP_GIB);
   const gp_driver_context_t second = fake_context(1, 1);
   gp_context_t *other = gp_engine_context(engine, &second);
-  gp_identity_created(engine, other, 0x3000, false);
+  gp_stream_record_begin(engine, other, 0x3000, false);
   uint64_t address = used_and_freed(order(FIRST), order_in(other, 0x3000));
   ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
   ck_assert_uint_ne(allocate_in(order_in(other, 0x3000), BYTES), address);
@@ -370,12 +370,12 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("identities");
-  TCase *tests = tcase_create("identities");
+  Suite *suite = suite_create("stream_records");
+  TCase *tests = tcase_create("stream_records");
   tcase_add_test(tests, test_the_same_stream_gets_it_at_once);
   tcase_add_test(tests, test_another_stream_waits_for_all_work);
   tcase_add_test(tests, test_the_stream_of_the_free_counts);
-  tcase_add_test(tests, test_a_stream_without_identity_has_the_facts_only);
+  tcase_add_test(tests, test_a_stream_without_a_record_has_only_proofs);
   tcase_add_test(tests, test_another_stream_of_the_same_handle);
   tcase_add_test(tests, test_a_handle_that_comes_again);
   tcase_add_test(tests, test_the_end_of_a_context_ends_its_streams);

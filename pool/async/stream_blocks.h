@@ -1,10 +1,10 @@
 /*
  * Blocks that were freed in stream order, and wait in their context's queue for a completion proof. They are
- * also linked to the stream record, whose stream may reuse them earlier (reuse/identities.h says when). Parts
- * of segments are kept separately (bound_parts.h). The caller holds the device's lock.
+ * also linked to the stream record, whose stream may reuse them earlier (reuse/stream_records.h says when).
+ * Parts of segments are kept separately (bound_parts.h). The caller holds the device's lock.
  */
-#ifndef GP_POOL_ASYNC_ORDERED_BLOCKS_H
-#define GP_POOL_ASYNC_ORDERED_BLOCKS_H
+#ifndef GP_POOL_ASYNC_STREAM_BLOCKS_H
+#define GP_POOL_ASYNC_STREAM_BLOCKS_H
 
 #include "pool/records.h"
 #include "pool/space/size_classes.h"
@@ -16,21 +16,22 @@
  * stream (reuse/stream_points.h). If the host is out of memory, the block is not linked, and only waits for
  * its completion proof.
  */
-void gp_ordered_file(gp_identity_t *identity, gp_block_t *block, bool may_serve);
+void gp_stream_block_add(gp_stream_record_t *stream_record, gp_block_t *block, bool may_serve);
 
 /* Removes a block with a freed_in from its stream record, because the block leaves the queue or the stream
  * has ended. */
-void gp_ordered_unfile(gp_block_t *block);
+void gp_stream_block_remove(gp_block_t *block);
 
 /* Returns the best-fitting block of the stream record, or NULL. The block remains linked to the record. */
-gp_block_t *gp_ordered_find(const gp_identity_t *identity, const gp_fit_t *fit);
+gp_block_t *gp_stream_block_find(const gp_stream_record_t *stream_record, const gp_fit_t *fit);
 
 /* Returns a fitting block among the first `frees` blocks freed in the stream, or NULL. Does not search all of
  * them. */
-gp_block_t *gp_ordered_find_before(const gp_identity_t *identity, const gp_fit_t *fit, uint64_t frees);
+gp_block_t *gp_stream_block_find_before(
+    const gp_stream_record_t *stream_record, const gp_fit_t *fit, uint64_t frees);
 
 /* Removes all blocks from the record of a stream that has ended. From now on they only wait for a
  * completion proof. */
-void gp_ordered_unfile_all(gp_identity_t *identity);
+void gp_stream_blocks_remove_all(gp_stream_record_t *stream_record);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Stream records (gp_identity_t), one for each stream in whose order memory is allocated and freed.
+ * Stream records (gp_stream_record_t), one for each stream in whose order memory is allocated and freed.
  *
  * A program that frees memory in stream order (cudaFreeAsync) guarantees that every use of the memory is
  * ordered before that point of the stream (CUDA C++ Programming Guide, stream ordered memory
@@ -22,60 +22,61 @@
  *
  * Any thread may call these functions; the caller holds no lock unless a comment says otherwise.
  */
-#ifndef GP_POOL_REUSE_IDENTITIES_H
-#define GP_POOL_REUSE_IDENTITIES_H
+#ifndef GP_POOL_REUSE_STREAM_RECORDS_H
+#define GP_POOL_REUSE_STREAM_RECORDS_H
 
 #include "pool/engine.h"
 
 /*
- * gp_identity_created creates the record of a stream after the stream's creation. gp_identity_ends ends it
- * before the stream's destruction, and returns when no thread of the library uses the stream in a driver call
- * any more. A stream has no record if the host is out of memory, or after a destruction that the driver
- * refused.
+ * gp_stream_record_begin creates the record of a stream after the stream's creation. gp_stream_record_end
+ * ends it before the stream's destruction, and returns when no thread of the library uses the stream in a
+ * driver call any more. A stream has no record if the host is out of memory, or after a destruction that the
+ * driver refused.
  */
-void gp_identity_created(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool is_blocking);
-void gp_identity_ends(gp_engine_t *engine, uint64_t handle);
+void gp_stream_record_begin(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool is_blocking);
+void gp_stream_record_end(gp_engine_t *engine, uint64_t handle);
 
 /* Ends the records of all streams of a context that has ended. */
-void gp_identities_lose_context(gp_engine_t *engine, gp_context_t *context);
+void gp_stream_records_lose_context(gp_engine_t *engine, gp_context_t *context);
 
 /* Return the record of a created stream, or of a default stream of the calling thread in the context; NULL if
  * the stream has none. The record is valid until the stream ends. */
-gp_identity_t *gp_identity_of(gp_engine_t *engine, uint64_t handle);
-gp_identity_t *gp_identity_of_default(gp_engine_t *engine, gp_context_t *context, uint64_t handle);
+gp_stream_record_t *gp_stream_record_of(gp_engine_t *engine, uint64_t handle);
+gp_stream_record_t *gp_stream_record_of_default(gp_engine_t *engine, gp_context_t *context, uint64_t handle);
 
 /* Returns true if the calling thread can pass the stream to a driver call, because it is not the per-thread
  * default stream of another thread. */
-bool gp_identity_can_be_named(const gp_identity_t *identity);
+bool gp_stream_record_is_passable(const gp_stream_record_t *stream_record);
 
-gp_context_t *gp_identity_context(const gp_identity_t *identity);
+gp_context_t *gp_stream_record_context(const gp_stream_record_t *stream_record);
 
 /*
  * Called before the program launches a kernel in the stream that may overlap the preceding kernel. If memory
  * was reused in this stream before, the kernel may belong to its new owner, so this records an event before
- * the launch, which prevents the overlap. identity NULL: the stream has no record. is_captured: the stream is
- * capturing, so nothing is launched yet.
+ * the launch, which prevents the overlap. stream_record NULL: the stream has no record. is_captured: the
+ * stream is capturing, so nothing is launched yet.
  */
-void gp_identity_launches_early(gp_engine_t *engine, gp_identity_t *identity, bool is_captured);
+void gp_stream_record_prevent_overlap(
+    gp_engine_t *engine, gp_stream_record_t *stream_record, bool is_captured);
 
 /*
  * Takes the best-fitting block of the arena that was freed in the stream, and that the stream may reuse, out
  * of its queue, and ends the use by its previous owner. Returns NULL if there is none. is_cut: takes a part
  * of fit->fresh bytes, unless an idle part fits better. *ret_entry: a block could be reused after
- * gp_identity_enter. The caller holds the device's lock.
+ * gp_stream_record_add_event. The caller holds the device's lock.
  */
 struct gp_block;
 struct gp_fit;
-struct gp_block *gp_identity_take(gp_engine_t *engine, gp_identity_t *identity, const gp_context_t *arena,
-    const struct gp_fit *fit, bool is_cut, uint64_t now_ns, bool *ret_entry);
+struct gp_block *gp_stream_record_take(gp_engine_t *engine, gp_stream_record_t *stream_record,
+    const gp_context_t *arena, const struct gp_fit *fit, bool is_cut, uint64_t now_ns, bool *ret_entry);
 
 /*
- * Returns the current point of the stream (stream_points.h); the point is empty if identity is NULL.
+ * Returns the current point of the stream (stream_points.h); the point is empty if stream_record is NULL.
  * by_operation: the point is an operation that the caller is about to submit to the stream. Otherwise later
  * work of the caller lies behind the point. In a blocking stream this is the library's newest operation,
  * because a new operation would wait for work in the legacy stream that the free does not wait for.
  */
-gp_stream_point_t gp_identity_point(gp_identity_t *identity, bool by_operation);
+gp_stream_point_t gp_stream_record_point(gp_stream_record_t *stream_record, bool by_operation);
 
 /*
  * Queries each stream in which deferred memory of the device was freed. If a stream has no pending work,
@@ -84,28 +85,28 @@ gp_stream_point_t gp_identity_point(gp_identity_t *identity, bool by_operation);
  * stream.
  */
 struct gp_device;
-void gp_identities_ask(gp_engine_t *engine, struct gp_device *device);
+void gp_stream_records_query(gp_engine_t *engine, struct gp_device *device);
 
 /*
  * Called after the pool has served a stream-ordered free without a driver call, which would have been an
  * operation of the stream. In a blocking stream, where the rules of the legacy default stream apply, records
- * an event instead, and returns true if it recorded one. identity may be NULL.
+ * an event instead, and returns true if it recorded one. stream_record may be NULL.
  */
-bool gp_identity_freed(gp_engine_t *engine, gp_identity_t *identity);
+bool gp_stream_record_after_free(gp_engine_t *engine, gp_stream_record_t *stream_record);
 
 /* Records an event instead of any stream-ordered call that is not forwarded, but only in the legacy default
  * stream, where cudaMallocAsync and cudaFreeAsync order other streams. Returns true if it recorded one. */
-bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity);
+bool gp_stream_record_replace_call(gp_engine_t *engine, gp_stream_record_t *stream_record);
 
 /* Returns true if the stream has a record (not NULL) and is not the legacy default stream, so that
  * cudaMallocAsync and cudaFreeAsync order no other streams. */
-bool gp_identity_needs_no_call(const gp_identity_t *identity);
+bool gp_stream_record_needs_no_call(const gp_stream_record_t *stream_record);
 
 /* Records an event of the library in the stream. Returns false if it could not. Never waits. */
-bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity);
+bool gp_stream_record_add_event(gp_engine_t *engine, gp_stream_record_t *stream_record);
 
 /* Frees all records, at the engine's end. */
-void gp_identities_fini(gp_engine_t *engine);
+void gp_stream_records_fini(gp_engine_t *engine);
 
 /*
  * A submitter identifies the thread of a per-thread default stream, because CUDA has one handle for the
