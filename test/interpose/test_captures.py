@@ -75,7 +75,7 @@ ALLOWED = {"cuStreamBeginCapture_v2", "cuMemAlloc_v2", "cuMemFree_v2", "cuStream
            "cuStreamIsCapturing", "cuMemAllocAsync", "cuMemFreeAsync", "cuDeviceGetDefaultMemPool", "cuDeviceGetMemPool"}
 # of the program "joined"
 ALLOWED_JOINED = ALLOWED | {"cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"}
-# case of capture_beside -> allocations beside the capture: that hit, that are forwarded and counted; the others fail, or
+# case of during_capture -> allocations beside the capture: that hit, that are forwarded and counted; the others fail, or
 # are nodes of the graph
 BESIDE = {"relaxed": (4, 2), "relaxed_own": (4, 2), "thread": (4, 2), "thread_own": (0, 0), "thread_own_exempt": (0, 6),
           "global": (0, 0), "global_exempt": (0, 6), "global_own": (0, 0), "other_relaxed": (4, 2),
@@ -86,8 +86,8 @@ class Beside(PreloadCase):
     leaks_are_errors = True
 
     def check(self, case, hits, forwarded, **settings):
-        plain = self.run_program("capture_beside", case, preload=None, timeout=60, **settings)
-        run = self.run_program("capture_beside", case, timeout=60, log=True, **settings)
+        plain = self.run_program("during_capture", case, preload=None, timeout=60, **settings)
+        run = self.run_program("during_capture", case, timeout=60, log=True, **settings)
         self.assertEqual((run.status, run.out), (plain.status, plain.out))
         self.expect_clean(run)
         snapshot = run.snapshot()
@@ -102,7 +102,7 @@ class Beside(PreloadCase):
         self.assertEqual(during.count("cuMemAlloc_v2") + during.count("cuMemAllocAsync"), 6 - hits)
 
     def test_who_is_served(self):
-        self.assertEqual(set(self.run_program("capture_beside", preload=None).out.split()), set(BESIDE))
+        self.assertEqual(set(self.run_program("during_capture", preload=None).out.split()), set(BESIDE))
         for case, (hits, forwarded) in BESIDE.items():
             for driver in ("11040", "12040", "13000"):
                 with self.subTest(case=case, driver=driver):

@@ -7,7 +7,7 @@
 #include "pool/reuse/mode.h"
 #include "pool/engine_record.h"
 #include "test/pool/check_main.h"
-#include "test/pool/ordered_fixture.h"
+#include "test/pool/async_fixture.h"
 
 #define SETTINGS(...) ((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_PATIENCE=0", __VA_ARGS__, NULL})
 

@@ -5,7 +5,7 @@
 #include "pool/reuse/pending_frees.h"
 #include "pool/reuse/stream_points.h"
 #include "test/pool/check_main.h"
-#include "test/pool/ordered_fixture.h"
+#include "test/pool/async_fixture.h"
 
 #define ADDRESS UINT64_C(0x40000000)
 

@@ -5,7 +5,7 @@
 #include "pool/reuse/fences.h"
 #include "pool/engine_record.h"
 #include "test/pool/check_main.h"
-#include "test/pool/ordered_fixture.h"
+#include "test/pool/async_fixture.h"
 
 #define PLAIN "GPUPOOL_ASYNC=plain"
 

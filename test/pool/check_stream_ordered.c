@@ -6,7 +6,7 @@
 #include "pool/engine_record.h"
 #include "test/pool/check_main.h"
 #define BYTES (UINT64_C(2) << 20) /* whole chunks of mapped memory: none has an idle rest */
-#include "test/pool/ordered_fixture.h"
+#include "test/pool/async_fixture.h"
 
 START_TEST(test_an_option_leaves_it_to_the_driver)
 {

@@ -7,7 +7,7 @@
 #include "pool/reuse/mode.h"
 #include "test/pool/check_main.h"
 #include "pool/reuse/drain.h"
-#include "test/pool/ordered_fixture.h"
+#include "test/pool/async_fixture.h"
 
 #define A_STREAM UINT64_C(0x10000010)
 

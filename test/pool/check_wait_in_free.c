@@ -6,7 +6,7 @@
 #include "pool/reuse/mode.h"
 #include "pool/space/surplus.h"
 #include "test/pool/check_main.h"
-#include "test/pool/ordered_fixture.h"
+#include "test/pool/async_fixture.h"
 
 #define MILLISECOND UINT64_C(1000000)
 #define BLOCK       (2 * GP_MIB) /* a free of so much is worth a fence */

@@ -5,7 +5,7 @@
 #include "pool/engine_record.h"
 #include "pool/reuse/wait_in_stream.h"
 #include "test/pool/check_main.h"
-#include "test/pool/ordered_fixture.h"
+#include "test/pool/async_fixture.h"
 
 #define CAPACITY (64 * GP_MIB)
 #define MOST     (40 * GP_MIB)

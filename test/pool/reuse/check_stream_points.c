@@ -5,7 +5,7 @@
 #include "pool/reuse/drain.h"
 #include "pool/reuse/stream_points.h"
 #include "test/pool/check_main.h"
-#include "test/pool/ordered_fixture.h"
+#include "test/pool/async_fixture.h"
 
 #define BUSY     UINT64_C(0x10000030)
 #define BLOCKING UINT64_C(0x10000040)

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "test/pool/check_main.h"
-#include "test/pool/ordered_fixture.h"
+#include "test/pool/async_fixture.h"
 
 /* Allocated in one stream, given work that does not end, and freed in another. */
 static uint64_t used_and_freed(gp_stream_order_t in, gp_stream_order_t freed_in)

@@ -6,7 +6,7 @@
 #include "pool/reuse/stream_points.h"
 #include "pool/device_record.h"
 #include "test/pool/check_main.h"
-#include "test/pool/ordered_fixture.h"
+#include "test/pool/async_fixture.h"
 
 #define LEGACY GP_STREAM_LEGACY
 

@@ -2,7 +2,7 @@
  * Allocates in one thread while another captures a stream, or while it captures one itself. Prints codes and
  * no address: a pool changes none of them.
  *
- * capture_beside CASE; a case is a row of the table below. Main captures. Four blocks come and go before the
+ * during_capture CASE; a case is a row of the table below. Main captures. Four blocks come and go before the
  * capture, so that a pool has them, six of the same size while it runs, and four afterwards.
  */
 #include "calls.h"

@@ -4,7 +4,7 @@
  */
 #include "test/pool/check_main.h"
 #define BYTES (UINT64_C(2) << 20) /* whole chunks of mapped memory: none has an idle rest */
-#include "test/pool/ordered_fixture.h"
+#include "test/pool/async_fixture.h"
 
 #define BLOCKING UINT64_C(0x3000)
 #define UNSEEN   UINT64_C(0x4000)
@@ -185,7 +185,7 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("beside_ordered");
+  Suite *suite = suite_create("during_capture_async");
   TCase *tests = tcase_create("captures");
   tcase_add_loop_test(tests, test_a_stream_has_its_memory_again, 0, (int)(sizeof reaches / sizeof *reaches));
   tcase_add_test(tests, test_another_stream_has_what_is_complete);

@@ -297,7 +297,7 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("beside");
+  Suite *suite = suite_create("during_capture");
   TCase *tests = tcase_create("captures");
   tcase_add_loop_test(tests, test_whom_a_capture_reaches, 0, 2 * CAPTURES);
   tcase_add_test(tests, test_strict_has_no_pool_beside_a_capture);

@@ -1,8 +1,8 @@
 /*
  * Streams for the tests of stream-ordered memory, over the fixture of the engine; each includes it once.
  */
-#ifndef GP_TEST_POOL_ORDERED_FIXTURE_H
-#define GP_TEST_POOL_ORDERED_FIXTURE_H
+#ifndef GP_TEST_POOL_ASYNC_FIXTURE_H
+#define GP_TEST_POOL_ASYNC_FIXTURE_H
 
 #include "pool/reuse/stream_records.h"
 #include "test/pool/engine_fixture.h"
