@@ -14,6 +14,7 @@ enum {
 #define MODE(enumerator, name)           GP_DETAIL_MODE_##enumerator,
 #define MODE_CAUSE(enumerator, name)     GP_DETAIL_MODE_CAUSE_##enumerator,
 #define FORWARDED_KIND(enumerator, name) GP_DETAIL_FORWARDED_##enumerator,
+#define DAMAGE_KIND(enumerator, name)    GP_DETAIL_DAMAGE_##enumerator,
 #include "format/details.def"
   GP_DETAIL_COUNT
 };
@@ -29,6 +30,12 @@ typedef enum gp_mode {
 #define MODE(enumerator, name) GP_MODE_##enumerator = GP_DETAIL_MODE_##enumerator,
 #include "format/details.def"
 } gp_mode_t;
+
+/* For damage events. */
+typedef enum gp_damage_kind {
+#define DAMAGE_KIND(enumerator, name) GP_DAMAGE_##enumerator = GP_DETAIL_DAMAGE_##enumerator,
+#include "format/details.def"
+} gp_damage_kind_t;
 
 /* For passthrough_alloc and passthrough_free. */
 typedef enum gp_forwarded_kind {

@@ -18,6 +18,7 @@ static const char *const detail_names[] = {
 #define MODE(enumerator, name)           name,
 #define MODE_CAUSE(enumerator, name)     name,
 #define FORWARDED_KIND(enumerator, name) name,
+#define DAMAGE_KIND(enumerator, name)    name,
 #include "format/details.def"
 };
 

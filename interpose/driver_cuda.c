@@ -241,6 +241,31 @@ static int cuda_fill(void *self, const gp_driver_context_t *context, uint64_t st
   return (int)result;
 }
 
+static int cuda_host_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, void **ret_host)
+{
+  CUresult result;
+  (void)self;
+  IN_CONTEXT(context, result, GP_REAL_CALL(cuMemHostAlloc, ret_host, (size_t)bytes, 0));
+  return (int)result;
+}
+
+static int cuda_copy_out(void *self, const gp_driver_context_t *context, uint64_t stream, void *host,
+    uint64_t address, uint64_t bytes, uint64_t rows, uint64_t pitch)
+{
+  const CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+      .srcDevice = (CUdeviceptr)address,
+      .srcPitch = (size_t)pitch,
+      .dstMemoryType = CU_MEMORYTYPE_HOST,
+      .dstHost = host,
+      .dstPitch = (size_t)bytes,
+      .WidthInBytes = (size_t)bytes,
+      .Height = (size_t)rows};
+  CUresult result;
+  (void)self;
+  IN_CONTEXT(context, result, GP_REAL_CALL(cuMemcpy2DAsync_v2, &copy, (CUstream)(uintptr_t)stream));
+  return (int)result;
+}
+
 static int cuda_memory_info(
     void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
 {
@@ -376,8 +401,9 @@ static bool cuda_code_is_sticky(int code)
   .allow = gp_mapped_cuda_allow, .pause = cuda_pause, .memory_info = cuda_memory_info,                       \
   .host_available = cuda_host_available, .trim_async = cuda_trim_async,                                      \
   .async_reserved = cuda_async_reserved, .fill_stream = cuda_fill_stream, .fill = cuda_fill,                 \
-  .fill_query = cuda_stream_query, .stream_query = cuda_stream_query, .default_query = cuda_default_query,   \
-  .fence_query = cuda_fence_query, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,         \
+  .fill_query = cuda_stream_query, .host_alloc = cuda_host_alloc, .copy_out = cuda_copy_out,                 \
+  .stream_query = cuda_stream_query, .default_query = cuda_default_query, .fence_query = cuda_fence_query,   \
+  .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,                                          \
   .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \
   .code_not_ready = CUDA_ERROR_NOT_READY, .code_ended = CUDA_ERROR_DEINITIALIZED,                            \
   .code_is_sticky = cuda_code_is_sticky, .code_is_context_gone = cuda_code_is_context_gone,                  \

@@ -216,6 +216,20 @@ static void replace_type(void)
   (void)gp_option_parse(GP_OPTION_type, "round", &options, NULL, NULL);
 }
 
+/* GPUPOOL_CHECK reports who allocated and freed the damaged memory, which needs the stacks of all requests.
+ */
+static void imply_stacks(void)
+{
+  static const struct {
+    gp_option_id_t id;
+    const char *value;
+  } implied[] = {{GP_OPTION_stacks, "native"}, {GP_OPTION_stacks_free, "1"}};
+
+  for (size_t i = 0; i < 2 && gp_option_number(&options, GP_OPTION_check); i++)
+    if (options.values[implied[i].id].source == GP_OPTION_FROM_DEFAULT)
+      (void)gp_option_parse(implied[i].id, implied[i].value, &options, NULL, NULL);
+}
+
 static library_state_t start(void)
 {
   int version = 0;
@@ -236,6 +250,7 @@ static library_state_t start(void)
 
   driver = gp_driver_cuda(&version);
   replace_type();
+  imply_stacks();
   the_recorder = gp_recorder_create(&options, driver.ops->now_ns, driver.self);
   the_snapshots = the_recorder ? gp_snapshot_writer_create(the_recorder) : NULL;
   if (!the_snapshots) {

@@ -2,6 +2,7 @@
  * miss (hit.h). If the pool does not serve the request, the driver does. */
 #include "pool/space/driver_calls.h"
 #include "pool/events.h"
+#include "pool/serve/damage.h"
 #include "pool/serve/fill.h"
 #include "pool/forwarded/forwarded.h"
 #include "pool/serve/heaps.h"
@@ -27,7 +28,7 @@ static __attribute__((noinline)) int alloc_invalid(gp_request_t *request)
 /* Restricts the request to blocks of exactly this size, and parts that are cut to it. */
 static void set_size(gp_request_t *request, uint64_t size)
 {
-  request->fit = (gp_fit_t){.least = request->requested, .fresh = size, .class_bytes = size, .most = size};
+  request->fit = (gp_fit_t){.least = request->needed, .fresh = size, .class_bytes = size, .most = size};
   request->size = size;
 }
 
@@ -39,7 +40,7 @@ static __attribute__((noinline)) void choose_whole(gp_request_t *request)
 
   if (size != 0) /* the pool type has no size classes of its own */
     size = size <= GP_DRIVER_SHARED_MAX
-               ? gp_pool_type_round.block_bytes(&engine->type_config, request->requested)
+               ? gp_pool_type_round.block_bytes(&engine->type_config, request->needed)
                : gp_round_up(size, GP_DRIVER_PAGE);
   request->is_cut = size == 0; /* true if rounding overflowed */
   if (size != 0)
@@ -125,16 +126,47 @@ static __attribute__((noinline)) int alloc_restricted(gp_request_t *request, gp_
   return alloc_forwarded(request);
 }
 
-/* Fills the memory, with GPUPOOL_FILL. If the fill is late, the program gets other memory, without a
- * second wait: the next fill cannot begin before the late one is complete. */
+/* Fills the memory with GPUPOOL_FILL, and its red zone with GPUPOOL_CHECK. If a fill is late, the program
+ * gets other memory, without a second wait: the next fill cannot begin before the late one is complete. */
 static __attribute__((noinline)) int fill(const gp_request_t *request, uint64_t *ret_address)
 {
   gp_engine_t *engine = request->engine;
+  const uint64_t address = request->ret_address;
+  const gp_filling_t contents = {.address = address, .bytes = request->requested, .value = engine->fill_byte};
+  const gp_filling_t red_zone = {.address = address,
+      .offset = request->requested,
+      .bytes = gp_damage_red_zone(engine, request->context, address, request->requested),
+      .value = engine->check_byte};
+  gp_fill_result_t result = GP_FILL_DONE;
 
-  if (gp_fill_now(engine, request->context, request->ret_address, request->requested) == GP_FILL_LATE)
+  if (engine->fills)
+    result = gp_fill_now(engine, request->context, &contents);
+  if (red_zone.bytes > 0 && result != GP_FILL_LATE) {
+    result = gp_fill_now(engine, request->context, &red_zone);
+    if (result == GP_FILL_DONE)
+      gp_damage_watch(engine, request->context, address, red_zone.bytes);
+  }
+  if (result == GP_FILL_LATE)
     return gp_engine_alloc(engine, request->context, request->requested, ret_address);
-  *ret_address = request->ret_address;
+  *ret_address = address;
   return 0;
+}
+
+/* Does the same for a stream-ordered request, as work of its stream. */
+static __attribute__((noinline)) void fill_in_order(const gp_request_t *request)
+{
+  gp_engine_t *engine = request->engine;
+  const gp_filling_t contents = {
+      .address = request->ret_address, .bytes = request->requested, .value = engine->fill_byte};
+  const gp_filling_t red_zone = {.address = request->ret_address,
+      .offset = request->requested,
+      .bytes = gp_damage_red_zone(engine, request->context, request->ret_address, request->requested),
+      .value = engine->check_byte};
+
+  if (engine->fills)
+    (void)gp_fill_in_order(engine, request->order, &contents);
+  if (red_zone.bytes > 0 && gp_fill_in_order(engine, request->order, &red_zone))
+    gp_damage_watch(engine, request->context, request->ret_address, red_zone.bytes);
 }
 
 int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
@@ -154,17 +186,21 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
     gp_oom_report(engine, context, bytes, true, 0, NULL);
     return engine->driver.ops->code_out_of_memory;
   }
-  if (bytes > 0 && gp_type_fit(engine->type, &engine->type_config, bytes, &request.fit))
+  bool is_checked = gp_damage_is_checked(engine);
+  request.needed = is_checked ? gp_damage_block_bytes(engine, bytes) : bytes;
+  if (bytes > 0 && gp_type_fit(engine->type, &engine->type_config, request.needed, &request.fit))
     request.size = request.fit.fresh;
   else
     request.size = 0;
+  if (__builtin_expect(is_checked, 0) && request.size != 0 && service == GP_SERVICE_POOL)
+    gp_damage_search_for(engine, context, context, &request.fit, engine->type->cuts);
   if (request.size == 0)
     code = alloc_invalid(&request);
   else
     code = service == GP_SERVICE_POOL ? alloc_pooled(&request) : alloc_restricted(&request, service);
   if (code != 0)
     return code;
-  if (__builtin_expect(engine->fills, 0))
+  if (__builtin_expect(engine->fills || is_checked, 0))
     return fill(&request, ret_address);
   *ret_address = request.ret_address;
   return 0;
@@ -172,11 +208,13 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
 
 bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
 {
-  gp_request_t request = {.engine = engine, .context = context, .arena = context, .requested = bytes};
+  gp_request_t request = {
+      .engine = engine, .context = context, .arena = context, .requested = bytes, .needed = bytes};
 
   gp_assert(context);
   if (gp_engine_service(engine) != GP_SERVICE_POOL || !engine->type->keeps_blocks || bytes == 0 ||
-      engine->fills || !gp_type_fit(engine->type, &engine->type_config, bytes, &request.fit))
+      engine->fills || gp_damage_is_checked(engine) ||
+      !gp_type_fit(engine->type, &engine->type_config, bytes, &request.fit))
     return false;
   request.size = request.fit.fresh;
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
@@ -210,16 +248,19 @@ bool gp_engine_alloc_async(
       .arena = arena,
       .order = order,
       .requested = bytes,
+      .needed = gp_damage_block_bytes(engine, bytes),
       .is_cut = true};
 
   if (!engine->serves_async || bytes == 0 || gp_mode_forwards_async(engine) ||
-      !gp_type_fit(type, &engine->type_config, bytes, &request.fit))
+      !gp_type_fit(type, &engine->type_config, request.needed, &request.fit))
     return false;
   gp_stream_points_want(engine);
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
   request.size = request.fit.fresh;
   if (!arena->is_async)
     choose_cut(&request);
+  if (gp_damage_is_checked(engine) && !gp_engine_is_suspended(engine))
+    gp_damage_search_for(engine, order->context, arena, &request.fit, request.is_cut);
   *ret_code = 0;
   if (gp_engine_is_suspended(engine)) {
     if (!gp_hit_during_capture(&request))
@@ -232,7 +273,7 @@ bool gp_engine_alloc_async(
   if (*ret_code != 0)
     return true;
   *ret_address = request.ret_address;
-  if (engine->fills)
-    gp_fill_in_order(engine, order, request.ret_address, bytes);
+  if (engine->fills || gp_damage_is_checked(engine))
+    fill_in_order(&request);
   return true;
 }

@@ -69,8 +69,9 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   good &= gp_expect(!atomic_load(&block->home) || (block->state == GP_STATE_LIVE && block->refs == 1),
       "block that no thread has freed has a home", block->address, block->state);
   good &= gp_expect(!block->is_kept, "block in no heap is kept", block->address, block->state);
-  good &= gp_expect(block->borrowed == 0 || owned || block->state == GP_STATE_DEFERRED,
-      "block that is not in use has borrowed", block->borrowed, block->state);
+  bool is_freed = block->state == GP_STATE_DEFERRED || block->state == GP_STATE_QUARANTINED;
+  good &= gp_expect(block->borrowed == 0 || owned || is_freed, "block that is not in use has borrowed",
+      block->borrowed, block->state);
   sums->borrowed += block->borrowed;
   sums->block_count += in && !block->segment && !block->is_in_others ? block->size - block->borrowed : 0;
   sums->async_context += gp_block_is_async(block) ? block->size : 0;
@@ -84,7 +85,7 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
     sums->taken += block->size; /* a chunk has whole pages */
   sums->closed_idle += block->segment && block->segment->is_closed && block->state == GP_STATE_IDLE &&
                        gp_segment_is_whole(block);
-  if (block->segment && (owned || block->state == GP_STATE_DEFERRED))
+  if (block->segment && (owned || is_freed))
     sums->part_active += block->size;
   sums->found += !is_hole;
   sums->reserved += is_unmapped ? 0 : block->size;
@@ -95,6 +96,7 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
     sums->requested += block->requested;
     break;
   case GP_STATE_RETAINED:
+  case GP_STATE_QUARANTINED:
   case GP_STATE_DEFERRED: sums->deferred += block->size; break;
   case GP_STATE_BOUND:
     sums->cached += block->size;
@@ -176,6 +178,9 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
     bytes += block->state == GP_STATE_DEFERRED && !block->freed_in ? block->size : 0;
   }
   good &= gp_expect(deferred == queued, "blocks in deferred", deferred, queued);
+  GP_LIST_EACH(&context->quarantine, const gp_block_t, order, block)
+    good &=
+        gp_expect(block->state == GP_STATE_QUARANTINED, "block in quarantine", block->address, block->state);
   good &= gp_expect(
       bytes == context->deferred_bytes, "deferred_bytes of a context", bytes, context->deferred_bytes);
   good &= gp_segment_check(context);

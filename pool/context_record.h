@@ -111,6 +111,8 @@ struct gp_context {
   gp_failed_wait_t failed_wait;
   gp_fill_t *fills;      /* the library's idle streams for filling memory; see fill.c */
   gp_fill_t *late_fills; /* streams with a late fill: each owns the block that it may still write */
+  gp_list_t quarantine;  /* its QUARANTINED blocks, the oldest first; see damage.h */
+  struct gp_search *searches, *late_searches; /* damage.c: idle ones, and those whose copies are late */
   _Atomic uint64_t completed;
   struct gp_free_event *spare_events;          /* space/free_events.h; under the device's lock */
   unsigned event_count;                        /* number of these events, in use or spare */

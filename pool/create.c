@@ -4,6 +4,7 @@
 
 #include "pool/reuse/contexts.h"
 #include "pool/reuse/fence_policy.h"
+#include "pool/serve/damage.h"
 #include "pool/serve/fill.h"
 #include "pool/forwarded/forwarded_counts.h"
 #include "pool/serve/heaps.h"
@@ -48,7 +49,10 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   uint64_t reuse = gp_option_number(options, GP_OPTION_reuse);
 
   gp_fill_init(engine, options);
-  gp_mode_init(engine, options->limit_malformed, initial_mode(reuse));
+  gp_damage_init(engine, options);
+  /* A free that waits as natively lets its block be searched at once, while the culprit is known. */
+  gp_mode_init(
+      engine, options->limit_malformed, gp_damage_is_checked(engine) ? GP_MODE_STRICT : initial_mode(reuse));
   engine->type = gp_pool_type(options);
   gp_type_config_init(&engine->type_config, options);
   atomic_init(&engine->whole_least, UINT64_MAX);
@@ -156,6 +160,7 @@ void gp_engine_destroy(gp_engine_t *engine)
     fini_range(engine->all_contexts);
     gp_bins_fini(&engine->all_contexts->bins);
     gp_fill_fini(engine->all_contexts);
+    gp_damage_fini(engine->all_contexts);
     gp_lock_take(&engine->all_contexts->device->lock);
     gp_free_events_fini(engine->all_contexts);
     gp_lock_release(&engine->all_contexts->device->lock);

@@ -92,6 +92,15 @@ typedef struct gp_driver_ops {
       uint64_t bytes, uint8_t value);
   int (*fill_query)(void *self, const gp_driver_context_t *context, uint64_t stream);
 
+  /*
+   * Optional, both or none, with fill(). host_alloc() allocates page-locked host memory, which ends with the
+   * context. copy_out() copies `rows` pieces of `bytes` each, `pitch` bytes apart, to consecutive bytes at
+   * `host`, in the order of a stream of fill_stream().
+   */
+  int (*host_alloc)(void *self, const gp_driver_context_t *context, uint64_t bytes, void **ret_host);
+  int (*copy_out)(void *self, const gp_driver_context_t *context, uint64_t stream, void *host,
+      uint64_t address, uint64_t bytes, uint64_t rows, uint64_t pitch);
+
   /* Mandatory. Queries the free and total bytes of the context's device, as cuMemGetInfo reports them. */
   int (*memory_info)(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 

@@ -38,6 +38,8 @@ struct gp_engine {
   const gp_pool_type_t *type;
   bool fills; /* GPUPOOL_FILL: fills memory with fill_byte before the program gets it */
   uint8_t fill_byte;
+  _Atomic unsigned checks; /* GPUPOOL_CHECK: GP_CHECK_EDGES and others; 0: off, or stopped (damage.h) */
+  uint8_t check_byte;      /* the pattern of this process */
   _Atomic unsigned fills_omitted; /* reasons already reported, see fill.c */
   gp_type_config_t type_config;
   uint64_t idle_release_ns; /* UINT64_MAX: never */
@@ -172,6 +174,12 @@ static inline uint64_t gp_next_block_ids(gp_engine_t *engine, uint64_t count)
 static inline uint64_t gp_next_block_id(gp_engine_t *engine)
 {
   return gp_next_block_ids(engine, 1);
+}
+
+/* Returns true if GPUPOOL_CHECK is on: freed memory is searched for damage before it is reused. */
+static inline bool gp_damage_is_checked(const gp_engine_t *engine)
+{
+  return atomic_load_explicit(&engine->checks, memory_order_relaxed) != 0;
 }
 
 /* Returns true if blocks may be parts of segments or of mapped memory. */

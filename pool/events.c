@@ -56,6 +56,26 @@ void gp_event_refused(gp_engine_t *engine, const gp_context_t *context, uint64_t
   (void)engine->observer.event(engine->observer.self, &event);
 }
 
+void gp_event_damage(
+    gp_engine_t *engine, const gp_block_t *block, const gp_damage_t *damage, uint64_t time_ns)
+{
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  const gp_event_t event = {
+      .time_ns = time_ns,
+      .address = damage->address + damage->offset,
+      .size = damage->bytes,
+      .rounded_size = damage->bytes,
+      .block_id = block->block_id,
+      .origin = block->origin,
+      .action = GP_ACTION_DAMAGE,
+      .detail = damage->kind,
+      .device = damage->device,
+      .context = block->context->driver.id,
+      .is_cut = block->segment != NULL,
+  };
+  (void)engine->observer.event(engine->observer.self, &event);
+}
+
 void gp_event_chunk(gp_engine_t *engine, const gp_range_t *range, gp_chunk_t *chunk, gp_action_t action,
     gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns)
 {

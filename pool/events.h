@@ -129,6 +129,10 @@ void gp_event_device(
 void gp_event_forwarded(
     gp_engine_t *engine, gp_forwarded_t *memory, gp_action_t action, uint64_t time_ns, uint64_t duration_ns);
 
+/* Reports damage of a block: the event has the address and number of damaged bytes, and the block's owner. */
+void gp_event_damage(
+    gp_engine_t *engine, const gp_block_t *block, const gp_damage_t *damage, uint64_t time_ns);
+
 /* Reports that the references or the taint of a block have changed without an event. The caller holds the
  * device's lock. */
 void gp_event_holders(gp_engine_t *engine, gp_block_t *block);

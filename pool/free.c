@@ -61,7 +61,8 @@ static INLINE void file(
 
   if (!stream_record || stream_record->has_ended || order->context->device != context->device)
     return;
-  bool may_serve = gp_block_is_async(block) && (context->is_async || order->context == context);
+  bool may_serve = gp_block_is_async(block) && (context->is_async || order->context == context) &&
+                   !gp_damage_is_checked(engine);
   if (__builtin_expect(order->event != NULL, 0) && may_serve)
     gp_free_events_cover(block, order->event);
   if (!block->segment)
@@ -83,11 +84,14 @@ typedef enum ending {
 /*
  * Returns the ending for cudaFree. "This API will not perform any implicit synchronization when the pointer
  * was allocated with cuMemAllocAsync [...]. Callers must ensure that all accesses to these pointer have
- * completed before invoking cuMemFree" (cuda.h at cuMemFree).
+ * completed before invoking cuMemFree" (cuda.h at cuMemFree). But if the library itself has filled the memory
+ * in the stream, its fill may be pending.
  */
-static INLINE ending_t ending_of(const gp_block_t *block)
+static INLINE ending_t ending_of(const gp_engine_t *engine, const gp_block_t *block)
 {
-  return gp_block_is_async(block) ? ENDING_COMPLETE : ENDING_MAY_WAIT;
+  if (!gp_block_is_async(block))
+    return ENDING_MAY_WAIT;
+  return engine->fills || gp_damage_is_checked(engine) ? ENDING_NO_WAIT : ENDING_COMPLETE;
 }
 
 /*
@@ -212,7 +216,7 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, c
 static bool is_passed_on(const gp_engine_t *engine, const gp_block_t *block, const gp_stream_order_t *order)
 {
   return goes_to_driver(engine, block, order) ||
-         (!block->segment && (order || ending_of(block) == ENDING_MAY_WAIT) &&
+         (!block->segment && (order || ending_of(engine, block) == ENDING_MAY_WAIT) &&
              gp_fence_policy_refuses(engine, block, order != NULL));
 }
 
@@ -348,7 +352,7 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_stream_o
     *ret_code = gp_release_owned(engine, block, order, free_fn, arg);
     return GP_FREE_DONE;
   }
-  ending_t ending = order || free_fn ? ENDING_NO_WAIT : ending_of(block);
+  ending_t ending = order || free_fn ? ENDING_NO_WAIT : ending_of(engine, block);
   *ret_code = end_ownership_and_unlock(engine, block, clock_ns, ending, order);
   return GP_FREE_DONE;
 }
@@ -379,7 +383,9 @@ bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address)
     gp_lock_release(&block->context->device->lock);
     return false;
   }
-  ending_t ending = gp_block_is_async(block) ? ENDING_COMPLETE : ENDING_KEPT;
+  ending_t ending = ending_of(engine, block);
+  if (ending == ENDING_MAY_WAIT)
+    ending = ENDING_KEPT;
   int code = end_ownership_and_unlock(engine, block, clock_ns, ending, NULL);
   gp_assert(code == 0); /* only a free that waits returns a driver result */
   return true;

@@ -93,6 +93,17 @@ typedef struct gp_device_facts {
   bool has_use; /* the driver has been queried for the device's figures */
 } gp_device_facts_t;
 
+/* Damage that GPUPOOL_CHECK has found in a block (serve/damage.h). Sizes and offsets in bytes. */
+typedef struct gp_damage {
+  uint64_t address;   /* of the block */
+  uint64_t requested; /* by the block's owner, or by its last one */
+  uint64_t offset;    /* of the first damaged byte in the block */
+  uint64_t bytes;     /* damaged bytes among those compared */
+  uint32_t origin;    /* of the owner */
+  int device;
+  gp_damage_kind_t kind;
+} gp_damage_t;
+
 #define GP_ORIGIN_NONE 0u
 
 /* The occasions of find_origin: moments at which the observer may capture the caller's stack. */
@@ -110,6 +121,8 @@ typedef enum gp_occasion {
  *
  * out_of_memory() is called with no lock held, after the oom event and before the program gets the error. It
  * may call the functions of engine.h that read.
+ *
+ * damage() is called with no lock held, after the damage event. It may end the process.
  *
  * first_use() is called once, with no lock held, by the thread that first allocates memory, before the driver
  * is called. The observer can create there what only a process with GPU memory needs. Other threads do not
@@ -171,6 +184,7 @@ typedef struct gp_observer {
   gp_heap_counts_t *(*place_heap)(void *self, uint32_t number);
   void (*device_facts)(void *self, int device, const gp_device_facts_t *facts);
   void (*out_of_memory)(void *self, const gp_oom_t *oom);
+  void (*damage)(void *self, const gp_damage_t *damage);
   void *self;
 } gp_observer_t;
 

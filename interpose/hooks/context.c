@@ -179,6 +179,7 @@ static ending_t begin_destroy(CUcontext handle)
   if (ending.engine) {
     /* Finds it by the handle alone, because every record under that handle is invalid afterwards. */
     ending.context = handle ? gp_engine_find_context(ending.engine, handle) : NULL;
+    gp_engine_search_ending(ending.engine, ending.context);
     gp_engine_async_leave(ending.engine, ending.context);
     gp_engine_suspend(ending.engine);
   }
@@ -259,8 +260,12 @@ static CUresult end_reset(const ending_t *ending, CUdevice device, CUresult resu
 static void leave_device(CUdevice device)
 {
   gp_engine_t *engine = gp_library_engine();
-  if (engine)
-    gp_engine_async_leave(engine, gp_engine_device_context(engine, device));
+  gp_context_t *context = engine ? gp_engine_device_context(engine, device) : NULL;
+
+  if (engine) {
+    gp_engine_search_ending(engine, context);
+    gp_engine_async_leave(engine, context);
+  }
 }
 
 CUresult CUDAAPI hook_cuDevicePrimaryCtxReset(CUdevice device)

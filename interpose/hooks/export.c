@@ -204,6 +204,18 @@ static unsigned answer_sharing(gp_engine_t *engine, const gp_part_t *part, bool 
   return !is_refused;
 }
 
+/* Returns the size that the program requested of a whole driver allocation, if it ends in a red zone
+ * (pool/serve/damage.h), so that a program that writes up to the reported size does not write there. */
+static size_t without_red_zone(gp_engine_t *engine, CUdeviceptr pointer, size_t size)
+{
+  CUdeviceptr base;
+  uint64_t requested = 0;
+
+  if (engine && GP_REAL_CALL(cuMemGetAddressRange_v2, &base, NULL, pointer) == CUDA_SUCCESS)
+    requested = gp_engine_checked_size(engine, (uint64_t)base);
+  return requested ? (size_t)requested : size;
+}
+
 static void correct_part(
     gp_engine_t *engine, void *data, CUpointer_attribute attribute, CUdeviceptr pointer, bool is_to_share)
 {
@@ -214,6 +226,8 @@ static void correct_part(
                  attribute == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE;
   gp_part_t part;
 
+  if (data && attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+    *(size_t *)data = without_red_zone(engine, pointer, *(size_t *)data);
   if (!data || !differs || !find_part(engine, pointer, &part))
     return;
   if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
@@ -271,7 +285,7 @@ CUresult CUDAAPI hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, C
       GP_REAL_CALL(cuMemGetAddressRange_v2, base, size, is_part ? pointer : visible(engine, pointer));
   if (is_part && result == CUDA_SUCCESS && base)
     *base = (CUdeviceptr)part.address;
-  if (is_part && result == CUDA_SUCCESS && size)
-    *size = (size_t)part.size;
+  if (result == CUDA_SUCCESS && size)
+    *size = is_part ? (size_t)part.size : without_red_zone(engine, pointer, *size);
   return result;
 }

@@ -45,9 +45,11 @@ CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
 
   if (!engine)
     return GP_REAL_CALL(cuMemFree_v2, pointer);
-  (void)gp_current_context_by_handle(engine);
-  if (gp_engine_free(engine, (uint64_t)pointer, &code) == GP_FREE_DONE)
+  gp_context_t *context = gp_current_context_by_handle(engine);
+  if (gp_engine_free(engine, (uint64_t)pointer, &code) == GP_FREE_DONE) {
+    gp_engine_search(engine, context);
     return (CUresult)code;
+  }
   return free_in_driver(engine, pointer);
 }
 
@@ -86,8 +88,10 @@ CUresult CUDAAPI hook_cuCtxSynchronize(void)
     return GP_REAL_CALL(cuCtxSynchronize);
   uint64_t token = gp_engine_sync_begin(engine);
   CUresult result = GP_REAL_CALL(cuCtxSynchronize);
-  if (result == CUDA_SUCCESS)
+  if (result == CUDA_SUCCESS) {
     gp_engine_sync_end(engine, context, token);
+    gp_engine_search(engine, context);
+  }
   gp_engine_note_result(engine, (int)result);
   return result;
 }
@@ -101,8 +105,10 @@ CUresult CUDAAPI hook_cuCtxSynchronize_v2(CUcontext handle)
     return GP_REAL_CALL(cuCtxSynchronize_v2, handle);
   uint64_t token = gp_engine_sync_begin(engine);
   CUresult result = GP_REAL_CALL(cuCtxSynchronize_v2, handle);
-  if (result == CUDA_SUCCESS)
+  if (result == CUDA_SUCCESS) {
     gp_engine_sync_end(engine, context, token);
+    gp_engine_search(engine, context);
+  }
   gp_engine_note_result(engine, (int)result);
   return result;
 }

@@ -131,6 +131,8 @@ static CUresult end(const proof_t *proof, CUresult result)
     gp_engine_note_result(proof->engine, (int)result);
   else if (gp_engine_may_conclude(proof->engine, proof->asked))
     gp_engine_stream_passed(proof->engine, &proof->point);
+  if (result == CUDA_SUCCESS && proof->point.stream_record)
+    gp_engine_search(proof->engine, gp_stream_record_context(proof->point.stream_record));
   return result;
 }
 

@@ -32,6 +32,8 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block)
     gp_block_leave_idle(block);
   else if (block->state == GP_STATE_DEFERRED)
     gp_stamp_leave_deferred(block);
+  else if (block->state == GP_STATE_QUARANTINED)
+    gp_list_remove(&block->order);
   gp_address_map_remove_value(&engine->blocks, block->address, block);
   block->released_from = block->state == GP_STATE_MAPPING ? GP_STATE_IDLE : block->state;
   block->state = GP_STATE_RELEASING;
@@ -45,7 +47,7 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block)
 static void forget_unused(
     gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns)
 {
-  if (block->released_from == GP_STATE_DEFERRED)
+  if (block->released_from == GP_STATE_DEFERRED || block->released_from == GP_STATE_QUARANTINED)
     gp_block_end_use(engine, block, time_ns);
   gp_block_forget(engine, block, why, time_ns, duration_ns);
 }
@@ -61,6 +63,8 @@ static void restore(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
     forget_unused(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns, 0);
   else if (block->released_from == GP_STATE_DEFERRED)
     gp_stamp_and_defer(engine, block);
+  else if (block->released_from == GP_STATE_QUARANTINED)
+    gp_block_enter_quarantine(block);
   else
     gp_block_enter_idle(engine, block, now_ns);
 }
@@ -290,6 +294,9 @@ uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_r
   gp_lock_take(&device->lock);
   GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block)
     if (!block->segment)
+      choose(engine, &victims, block);
+  GP_LIST_EACH_SAFE(&context->quarantine, gp_block_t, order, block)
+    if (!block->segment && !block->is_searched)
       choose(engine, &victims, block);
   GP_LIST_EACH_SAFE(&device->idle, gp_block_t, order, block)
     if (block->context == context)

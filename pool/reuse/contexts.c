@@ -39,6 +39,7 @@ void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_co
   gp_list_init(&context->blocks);
   gp_list_init(&context->segments);
   gp_list_init(&context->deferred);
+  gp_list_init(&context->quarantine);
   gp_list_init(&context->device_link);
   gp_list_init(&context->stream_records);
   gp_bins_init(&context->bins);
@@ -170,6 +171,8 @@ static void end_use(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
     gp_block_end_ownership(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns);
   else if (block->state == GP_STATE_DEFERRED)
     gp_stamp_leave_deferred(block);
+  else if (block->state == GP_STATE_QUARANTINED)
+    gp_list_remove(&block->order);
   gp_block_end_use(engine, block, now_ns);
 }
 
@@ -179,7 +182,8 @@ static void end_parts(gp_engine_t *engine, gp_context_t *context, uint64_t now_n
   for (gp_list_t *link = context->blocks.next; link != &context->blocks; link = link->next) {
     gp_block_t *block = gp_list_entry(link, gp_block_t, all); /* remains in the list when it is joined */
     bool is_used = block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED ||
-                   block->state == GP_STATE_DEFERRED || block->state == GP_STATE_BOUND;
+                   block->state == GP_STATE_DEFERRED || block->state == GP_STATE_BOUND ||
+                   block->state == GP_STATE_QUARANTINED;
     if (!block->segment || !is_used)
       continue;
     end_use(engine, block, now_ns);

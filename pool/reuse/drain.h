@@ -42,7 +42,7 @@ static inline gp_block_t *gp_drain_for(
   if (gp_list_is_empty(&context->deferred))
     return NULL;
   gp_block_t *block = gp_list_entry(context->deferred.next, gp_block_t, order);
-  if (block->free_epoch > gp_covered(engine))
+  if (block->free_epoch > gp_covered(engine) || gp_block_needs_search(engine, block))
     return NULL;
   if (is_cut ? block->size != fit->fresh || !block->segment || block->segment->is_closed ||
                    block->state == GP_STATE_BOUND

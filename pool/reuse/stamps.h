@@ -103,8 +103,8 @@ static inline void gp_stamp_leave_deferred(gp_block_t *block)
   block->bin->deferred_count--;
 }
 
-/* Makes a deferred or bound block idle, as of since_ns, after its work was proven complete. The caller holds
- * the device's lock. */
+/* Makes a deferred or bound block idle, as of since_ns, after its work was proven complete; with
+ * GPUPOOL_CHECK it is quarantined first. The caller holds the device's lock. */
 static inline void gp_stamp_complete(
     gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, uint64_t since_ns)
 {
@@ -112,6 +112,10 @@ static inline void gp_stamp_complete(
     gp_bound_leave(block); /* its use ended with the free */
   } else {
     gp_stamp_leave_deferred(block);
+    if (gp_block_needs_search(engine, block)) {
+      gp_block_enter_quarantine(block);
+      return;
+    }
     gp_block_end_use(engine, block, now_ns);
   }
   gp_block_enter_idle(engine, block, since_ns);

@@ -40,7 +40,8 @@ void gp_wait_in_stream_judge(gp_engine_t *engine, gp_context_t *context)
 
 static bool may_have_events(const gp_engine_t *engine, const gp_stream_order_t *order)
 {
-  return engine->driver.ops->stream_wait && order->stream_record && order->stream != GP_STREAM_LEGACY;
+  return engine->driver.ops->stream_wait && !gp_damage_is_checked(engine) && order->stream_record &&
+         order->stream != GP_STREAM_LEGACY;
 }
 
 void gp_wait_in_stream_drop(gp_free_event_t *event)

@@ -52,15 +52,19 @@ void gp_fill_init(gp_engine_t *engine, const gp_options_t *options)
   engine->fill_byte = fill == GP_FILL_POISON ? GP_FILL_POISON_BYTE : 0;
 }
 
-static gp_fill_result_t omit(gp_engine_t *engine, uint64_t bytes, reason_t reason)
+static gp_fill_result_t omit(gp_engine_t *engine, const gp_filling_t *filling, reason_t reason)
 {
   char size[GP_SIZE_TEXT_BYTES];
-  unsigned bit = 1u << reason;
+  unsigned bit = 1u << (filling->offset ? REASONS + reason : reason);
 
   if (atomic_fetch_or(&engine->fills_omitted, bit) & bit)
     return GP_FILL_OMITTED;
-  gp_size_format(bytes, size);
-  gp_log(GP_LOG_ERROR, "GPUPOOL_FILL: an allocation of %s was not filled: %s", size, reasons[reason]);
+  if (filling->offset)
+    gp_log(GP_LOG_ERROR, "GPUPOOL_CHECK: an allocation of %s has no red zone: %s",
+        gp_size_format(filling->offset, size), reasons[reason]);
+  else
+    gp_log(GP_LOG_ERROR, "GPUPOOL_FILL: an allocation of %s was not filled: %s",
+        gp_size_format(filling->bytes, size), reasons[reason]);
   return GP_FILL_OMITTED;
 }
 
@@ -137,14 +141,14 @@ static bool has_ended(const gp_context_t *context)
   return gp_context_is_lost(context) || atomic_load(&context->gone);
 }
 
-static progress_t ask(gp_engine_t *engine, gp_context_t *context, const gp_fill_t *fill)
+static progress_t ask(gp_engine_t *engine, gp_context_t *context, uint64_t stream)
 {
   progress_t progress = PROGRESS_UNKNOWN;
 
   if (!gp_engine_enter_question(engine))
     return PROGRESS_UNKNOWN;
   if (!has_ended(context)) { /* nor can the context end during this call, which was announced */
-    int code = gp_driver_fill_query(engine, &context->driver, fill->stream);
+    int code = gp_driver_fill_query(engine, &context->driver, stream);
     if (code != 0 && code != engine->driver.ops->code_not_ready)
       gp_driver_note(engine, context, code);
     progress = code == 0 ? PROGRESS_DONE : PROGRESS_NONE;
@@ -153,13 +157,18 @@ static progress_t ask(gp_engine_t *engine, gp_context_t *context, const gp_fill_
   return progress;
 }
 
-static bool await(gp_engine_t *engine, gp_context_t *context, const gp_fill_t *fill)
+bool gp_fill_is_done(gp_engine_t *engine, gp_context_t *context, uint64_t stream)
+{
+  return ask(engine, context, stream) == PROGRESS_DONE;
+}
+
+bool gp_fill_await(gp_engine_t *engine, gp_context_t *context, uint64_t stream)
 {
   uint64_t begin_ns = gp_now(engine);
   uint64_t pause_ns = GP_FIRST_PAUSE_NS;
 
   for (;;) {
-    progress_t progress = ask(engine, context, fill);
+    progress_t progress = ask(engine, context, stream);
     if (progress != PROGRESS_NONE || gp_now(engine) - begin_ns >= GP_FILL_PATIENCE_NS)
       return progress == PROGRESS_DONE;
     gp_driver_pause(engine, pause_ns);
@@ -177,7 +186,7 @@ static bool end_late(gp_engine_t *engine, gp_context_t *context)
   gp_fill_t *fill;
 
   while ((fill = take(context, &context->late_fills))) {
-    bool is_over = ask(engine, context, fill) == PROGRESS_DONE;
+    bool is_over = gp_fill_is_done(engine, context, fill->stream);
     are_over = are_over && is_over;
     if (is_over && gp_engine_put_back(engine, fill->address)) {
       fill->address = 0;
@@ -196,7 +205,7 @@ static bool end_late(gp_engine_t *engine, gp_context_t *context)
 
 /* Submits the fill. Returns NULL if nothing was submitted; *ret_reason then says why. */
 static gp_fill_t *submit(
-    gp_engine_t *engine, gp_context_t *context, uint64_t address, uint64_t bytes, reason_t *ret_reason)
+    gp_engine_t *engine, gp_context_t *context, const gp_filling_t *filling, reason_t *ret_reason)
 {
   if (!gp_engine_enter(engine)) {
     *ret_reason = reason_of_suspension(engine);
@@ -205,7 +214,8 @@ static gp_fill_t *submit(
   gp_fill_t *fill = obtain(engine, context, ret_reason);
   int code = 0;
   if (fill)
-    code = gp_driver_fill(engine, &context->driver, fill->stream, address, bytes, engine->fill_byte);
+    code = gp_driver_fill(engine, &context->driver, fill->stream, filling->address + filling->offset,
+        filling->bytes, filling->value);
   gp_engine_leave(engine);
   if (code == 0)
     return fill;
@@ -215,43 +225,45 @@ static gp_fill_t *submit(
   return NULL;
 }
 
-gp_fill_result_t gp_fill_now(gp_engine_t *engine, gp_context_t *context, uint64_t address, uint64_t bytes)
+gp_fill_result_t gp_fill_now(gp_engine_t *engine, gp_context_t *context, const gp_filling_t *filling)
 {
   reason_t reason;
 
-  gp_assert(engine->fills && !gp_holds_engine_lock());
-  if (gp_engine_owner(engine, address) != GP_OWNER_PROGRAM) /* a late fill could not keep the memory */
-    return omit(engine, bytes, gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_FORWARDED);
+  gp_assert(!gp_holds_engine_lock());
+  if (gp_engine_owner(engine, filling->address) !=
+      GP_OWNER_PROGRAM) /* a late fill could not keep the memory */
+    return omit(engine, filling, gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_FORWARDED);
   if (!end_late(engine, context))
-    return omit(engine, bytes, gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_LATE);
-  gp_fill_t *fill = submit(engine, context, address, bytes, &reason);
+    return omit(engine, filling, gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_LATE);
+  gp_fill_t *fill = submit(engine, context, filling, &reason);
   if (!fill)
-    return omit(engine, bytes, reason);
-  if (await(engine, context, fill)) {
+    return omit(engine, filling, reason);
+  if (gp_fill_await(engine, context, fill->stream)) {
     put(context, &context->fills, fill);
     return GP_FILL_DONE;
   }
-  fill->address = address;
+  fill->address = filling->address;
   put(context, &context->late_fills, fill);
   return GP_FILL_LATE;
 }
 
 /* The fill is work of that stream. Unlike the driver's allocation there (alloc.c), the fill is an
  * operation that the legacy default stream certainly waits for. */
-void gp_fill_in_order(gp_engine_t *engine, const gp_stream_order_t *order, uint64_t address, uint64_t bytes)
+bool gp_fill_in_order(gp_engine_t *engine, const gp_stream_order_t *order, const gp_filling_t *filling)
 {
-  gp_assert(engine->fills && !gp_holds_engine_lock());
+  gp_assert(!gp_holds_engine_lock());
   if (!gp_engine_enter(engine)) {
-    (void)omit(engine, bytes, reason_of_suspension(engine));
-    return;
+    (void)omit(engine, filling, reason_of_suspension(engine));
+    return false;
   }
-  int code =
-      gp_driver_fill(engine, &order->context->driver, order->stream, address, bytes, engine->fill_byte);
+  int code = gp_driver_fill(engine, &order->context->driver, order->stream,
+      filling->address + filling->offset, filling->bytes, filling->value);
   if (code != 0) {
     gp_driver_note(engine, order->context, code);
-    (void)omit(engine, bytes, REASON_DRIVER);
+    (void)omit(engine, filling, REASON_DRIVER);
   }
   gp_engine_leave(engine);
+  return code == 0;
 }
 
 bool gp_fill_check(gp_engine_t *engine, const gp_context_t *context)

@@ -456,8 +456,8 @@ bool gp_heaps_locks_available(gp_device_t *device)
 
 void gp_heaps_init(gp_engine_t *engine)
 {
-  engine->has_heaps = engine->type->keeps_blocks && !engine->fills && engine->max_cached == UINT64_MAX &&
-                      gp_engine_reuse_mode(engine) != GP_MODE_STRICT;
+  engine->has_heaps = engine->type->keeps_blocks && !engine->fills && !gp_damage_is_checked(engine) &&
+                      engine->max_cached == UINT64_MAX && gp_engine_reuse_mode(engine) != GP_MODE_STRICT;
   gp_lock_take(&engines_lock);
   gp_list_push_back(&engines, &engine->with_heaps);
   gp_lock_release(&engines_lock);

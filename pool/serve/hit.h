@@ -20,8 +20,9 @@ typedef struct gp_request {
   gp_context_t *arena; /* has the blocks that may serve the request: the context, or device->async_context */
   const gp_stream_order_t *order; /* the stream of a stream-ordered request, in `context`; NULL: no stream */
   uint64_t requested;
-  gp_fit_t fit;  /* which idle blocks may serve the request */
-  uint64_t size; /* size of a new block: the size of its class */
+  uint64_t needed; /* bytes that the block must have: `requested`, and a red zone (damage.h) */
+  gp_fit_t fit;    /* which idle blocks may serve the request */
+  uint64_t size;   /* size of a new block: the size of its class */
   uint64_t ret_address;
   bool is_cut; /* the block is a part of a segment or of mapped memory */
 } gp_request_t;

@@ -74,6 +74,7 @@ static gp_block_state_t view_state(gp_state_t state)
   switch (state) {
   case GP_STATE_LIVE: return GP_BLOCK_ALLOCATED;
   case GP_STATE_RETAINED:
+  case GP_STATE_QUARANTINED:
   case GP_STATE_DEFERRED: return GP_BLOCK_PENDING;
   default: return GP_BLOCK_IDLE;
   }

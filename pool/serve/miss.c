@@ -6,6 +6,7 @@
 #include "pool/limits/limit.h"
 #include "pool/limits/oom.h"
 #include "pool/limits/oom_turn.h"
+#include "pool/serve/damage.h"
 #include "pool/serve/prewarm.h"
 #include "pool/limits/reclaim.h"
 #include "pool/reuse/stream_records.h"
@@ -216,10 +217,10 @@ static bool serve_borrowed(gp_request_t *request)
   gp_lock_take(&device->lock);
   bool has_room = gp_budget_allows(request->engine, device, request->size);
   gp_lock_release(&device->lock);
-  if (has_room || request->is_cut || request->requested > UINT64_MAX / GP_BORROW_TIMES ||
+  if (has_room || request->is_cut || request->needed > UINT64_MAX / GP_BORROW_TIMES ||
       gp_has_exports(request->engine))
     return false;
-  request->fit.borrow = GP_BORROW_TIMES * request->requested;
+  request->fit.borrow = GP_BORROW_TIMES * request->needed;
   bool is_served = gp_hit(request);
   request->fit.borrow = 0;
   return is_served;
@@ -260,7 +261,7 @@ static int make_room_and_serve(gp_request_t *request, bool *by_limit, gp_oom_att
   gp_device_t *device = request->context->device;
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
   const uint64_t size = request->size;
-  const uint64_t exact = gp_bytes_taken(request->requested);
+  const uint64_t exact = gp_bytes_taken(request->needed);
 
   int code = gp_oom_make_room(engine, request->context, size, attempt, request, by_limit, attempts);
   if (code == out_of_memory && exact != 0 && exact < size) {
@@ -295,7 +296,7 @@ static __attribute__((noinline)) bool serve_from_context(gp_request_t *request)
 
   if (!request->arena->is_async || !request->context->driver.is_primary ||
       atomic_load_explicit(&device->async_is_apart, memory_order_relaxed) ||
-      !gp_type_fit(engine->type, &engine->type_config, request->requested, &other.fit))
+      !gp_type_fit(engine->type, &engine->type_config, request->needed, &other.fit))
     return false;
   other.arena = request->context;
   other.is_cut = engine->type->cuts;
@@ -312,6 +313,11 @@ static bool serve_from_pool(gp_request_t *request)
 
   if (!request->order && gp_prewarm(engine, request->context) && gp_hit(request))
     return true;
+  if (request->is_cut && gp_damage_is_checked(engine)) {
+    gp_damage_flush(engine, request->context); /* parts join only when they are idle */
+    if (gp_hit(request))
+      return true;
+  }
   return engine->type->keeps_blocks &&
          (gp_hit_after_drain(request) || serve_after_reclaim(request) || serve_borrowed(request));
 }
@@ -343,6 +349,8 @@ static int serve_under_shortage(gp_request_t *request, bool by_limit, gp_oom_att
   int code = engine->driver.ops->code_out_of_memory;
   const int out_of_memory = code;
 
+  if (gp_damage_is_checked(engine))
+    gp_damage_flush(engine, request->context);
   if (serve_from_context(request))
     return 0;
   uint64_t largest_free = gp_oom_largest_idle(request->context->device);

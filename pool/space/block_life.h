@@ -133,6 +133,33 @@ static inline void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, u
   gp_gauge_add(&gp_device_stats(device)->cached_bytes, block->size);
 }
 
+/* Returns true if the block, which is freed and complete, must be searched for damage before it becomes idle
+ * (serve/damage.h). Exported memory is not searched, because other processes may write to it. */
+static inline bool gp_block_needs_search(const gp_engine_t *engine, const gp_block_t *block)
+{
+  unsigned checks = atomic_load_explicit(&engine->checks, memory_order_relaxed);
+
+  return __builtin_expect(checks != 0, 0) && !block->tainted &&
+         !(block->segment && block->segment->is_closed) && (checks & GP_CHECK_STALE || block->red_zone > 0);
+}
+
+static inline void gp_block_enter_quarantine(gp_block_t *block)
+{
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  block->state = GP_STATE_QUARANTINED;
+  block->is_filled = block->is_searched = false;
+  gp_list_push_back(&block->context->quarantine, &block->order);
+}
+
+static inline void gp_block_leave_quarantine(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
+{
+  gp_assert_internal(block->state == GP_STATE_QUARANTINED);
+  gp_list_remove(&block->order);
+  block->red_zone = 0;
+  gp_block_end_use(engine, block, now_ns);
+  gp_block_enter_idle(engine, block, now_ns);
+}
+
 /* Takes an idle block that is a whole driver allocation out of its lists. */
 static inline void gp_block_leave_bin(gp_block_t *block)
 {

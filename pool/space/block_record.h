@@ -8,6 +8,8 @@
  *                           |          `-- its last reference --> DEFERRED|
  *                           `--------------- release.c -------------------'--> RELEASING --> driver
  *
+ * With GPUPOOL_CHECK, a complete block is QUARANTINED between DEFERRED and IDLE (serve/damage.h).
+ *
  * Addresses of a range begin as UNMAPPED. They are MAPPING while a thread maps or unmaps memory there
  * (space/mapped.c, map_range.c), and then an IDLE part, or UNMAPPED again. These files change states:
  * block_life.h (LIVE, IDLE), reuse/stamps.h (DEFERRED), space/bound_parts.c (BOUND), free.c and release.c
@@ -28,17 +30,19 @@
 #include "pool/space/releases.h"
 #include "base/list.h"
 
-/* Snapshots (inspect.c) have the states of format/states.def: LIVE is ALLOCATED there; RETAINED and DEFERRED
- * are PENDING; BOUND, IDLE and MAPPING are IDLE; RELEASING is the state before. They omit UNMAPPED. */
+/* Snapshots (inspect.c) have the states of format/states.def: LIVE is ALLOCATED there; RETAINED, DEFERRED
+ * and QUARANTINED are PENDING; BOUND, IDLE and MAPPING are IDLE; RELEASING is the state before. They omit
+ * UNMAPPED. */
 typedef enum gp_state {
-  GP_STATE_LIVE,      /* in use by the program */
-  GP_STATE_RETAINED,  /* the program freed it, but something else still references it */
-  GP_STATE_DEFERRED,  /* freed; the device may still use it */
-  GP_STATE_BOUND,     /* part of a segment, freed in stream order: so far only that stream may reuse it */
-  GP_STATE_IDLE,      /* ready for reuse by any request */
-  GP_STATE_RELEASING, /* being freed in the driver; only in the list context->blocks, not in the map */
-  GP_STATE_UNMAPPED,  /* addresses of a range without memory; in lists and map like RELEASING */
-  GP_STATE_MAPPING,   /* part of a range that a thread maps or unmaps; in lists and map like RELEASING */
+  GP_STATE_LIVE,        /* in use by the program */
+  GP_STATE_RETAINED,    /* the program freed it, but something else still references it */
+  GP_STATE_DEFERRED,    /* freed; the device may still use it */
+  GP_STATE_BOUND,       /* part of a segment, freed in stream order: so far only that stream may reuse it */
+  GP_STATE_QUARANTINED, /* freed and complete; not reusable before it was searched for damage */
+  GP_STATE_IDLE,        /* ready for reuse by any request */
+  GP_STATE_RELEASING,   /* being freed in the driver; only in the list context->blocks, not in the map */
+  GP_STATE_UNMAPPED,    /* addresses of a range without memory; in lists and map like RELEASING */
+  GP_STATE_MAPPING,     /* part of a range that a thread maps or unmaps; in lists and map like RELEASING */
 } gp_state_t;
 
 /*
@@ -69,6 +73,9 @@ struct gp_block {
   bool exact;              /* not of a class's size: its free is forwarded, too */
   bool is_in_others;       /* with freed_in: the bin is freed_in->others */
   bool is_kept;            /* with home: the program has freed it; under the heap's lock */
+  uint16_t red_zone;       /* bytes behind `requested` that have the pattern (serve/damage.h); 0: none */
+  bool is_filled;          /* QUARANTINED: all of it has the pattern */
+  bool is_searched;        /* a thread searches it for damage, or has a late copy of it */
   union {                  /* a block is in one of these at a time */
     gp_bin_entry_t in_bin; /* IDLE: in its bin; LIVE: in a bin of home; DEFERRED: of freed_in; unused: in
                               engine->free_records */

@@ -72,6 +72,7 @@ gp_block_t *gp_block_slab_take(gp_engine_t *engine)
   block->observer_cookie = (gp_cookie_t){0, 0};
   block->tainted = false;
   block->exact = false;
+  block->red_zone = 0;
   gp_list_init(&block->all);
   gp_list_init(&block->order);
   return block;

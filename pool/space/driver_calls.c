@@ -173,6 +173,18 @@ int gp_driver_fill_query(gp_engine_t *engine, const gp_driver_context_t *context
   RETURN_OWN_CALL(engine, fill_query, context, stream);
 }
 
+int gp_driver_host_alloc(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, void **ret_host)
+{
+  RETURN_OWN_CALL(engine, host_alloc, context, bytes, ret_host);
+}
+
+int gp_driver_copy_out(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void *host,
+    uint64_t address, uint64_t bytes, uint64_t rows, uint64_t pitch)
+{
+  RETURN_OWN_CALL(engine, copy_out, context, stream, host, address, bytes, rows, pitch);
+}
+
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
 {

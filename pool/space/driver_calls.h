@@ -49,6 +49,10 @@ int gp_driver_fill_stream(gp_engine_t *engine, const gp_driver_context_t *contex
 int gp_driver_fill(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
     uint64_t bytes, uint8_t value);
 int gp_driver_fill_query(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream);
+int gp_driver_host_alloc(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, void **ret_host);
+int gp_driver_copy_out(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void *host,
+    uint64_t address, uint64_t bytes, uint64_t rows, uint64_t pitch);
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 

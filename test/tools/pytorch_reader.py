@@ -199,7 +199,7 @@ class Reader:
             cache_hits=hits, cache_misses=misses, num_ooms=actions.count("oom"),
             driver_allocs=at[0]["segment_count"] + sum(one in SUPPLY for one in actions),
             driver_frees=sum(one in BACK for one in actions),
-            fences=None, host_waits=None, num_alloc_retries=None,
+            fences=None, host_waits=None, num_damages=None, num_alloc_retries=None,
             cache_hit_rate=hits / (hits + misses) if hits + misses else 0,
             efficiency=at[-1]["requested"] / at[-1]["reserved"] if at[-1]["reserved"] else 0,
             fragmentation=1 - max(idle) / sum(idle) if idle else 0)

@@ -221,7 +221,7 @@ class Expandable(cli.Case):
         self.assertEqual((stats["cache_hits"], stats["cache_misses"]), (actions.count("alloc") - misses, misses))
         self.assertEqual((stats["driver_allocs"], stats["driver_frees"]),
                          (truth[0]["segment_count"] + supplied, sum(action in RETURNS for action in actions)))
-        for name in ("num_alloc_retries", "fences", "host_waits"):
+        for name in ("num_damages", "num_alloc_retries", "fences", "host_waits"):
             self.assertIsNone(stats[name])
 
     def expect_moment(self, path, moment, truth):

@@ -104,7 +104,7 @@ class Logs(cli.Case):
         self.assertNotIn("recorded", [row["type"] for row in json.loads(self.run_tool("replay", "--json", path).stdout)["recordings"][0]["results"]])
         self.assertNotRegex(self.run_tool("diff", path, path).stdout, "reserved|hits|driver")
         text = self.run_tool("summary", path).stdout
-        self.assertRegex(text, r"efficiency +-\n")
+        self.assertRegex(text, r"efficiency +- ")
         self.assertNotIn("reserved from the driver", text)
 
     def test_owners_of_a_profile(self):

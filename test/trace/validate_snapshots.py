@@ -29,7 +29,7 @@ def check_lists(schema, folder):
     """That the schema has the names of the .def files. Returns the names of actions and details."""
     events = schema["properties"]["events"]
     actions = names_of(folder, "actions.def", "ACTION")
-    details = names_of(folder, "details.def", "REASON|TRIM_REASON|MODE|MODE_CAUSE|FORWARDED_KIND")
+    details = names_of(folder, "details.def", "REASON|TRIM_REASON|MODE|MODE_CAUSE|FORWARDED_KIND|DAMAGE_KIND")
     columns = names_of(folder, "columns.def", "COLUMN|TIME_COLUMN|DURATION_COLUMN")
     assert events["properties"]["actions"]["items"]["enum"] == actions, actions
     assert events["properties"]["action"]["items"]["maximum"] == len(actions) - 1

@@ -226,7 +226,15 @@ static void record_oom(void *self, const gp_oom_t *oom)
     return;
   keep_oom(recorder, oom);
   if (recorder->on_oom)
-    recorder->on_oom(recorder->on_oom_self, oom);
+    recorder->on_oom(recorder->on_self, oom);
+}
+
+static void report_damage(void *self, const gp_damage_t *damage)
+{
+  gp_recorder_t *recorder = self;
+  gp_assert(gp_locks_held() == 0);
+  if (gp_recorder_is_ours(recorder) && recorder->on_damage)
+    recorder->on_damage(recorder->on_self, damage);
 }
 
 /* Returns the device's part of the record, or NULL if there is no record yet or no memory for the part. */
@@ -380,15 +388,17 @@ gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
       .place_heap = place_heap,
       .device_facts = record_facts,
       .out_of_memory = record_oom,
+      .damage = report_damage,
       .self = recorder,
   };
 }
 
-void gp_recorder_set_on_oom(gp_recorder_t *recorder, gp_oom_fn fn, void *self)
+void gp_recorder_set_reports(gp_recorder_t *recorder, gp_oom_fn oom, gp_damage_fn damage, void *self)
 {
   gp_assert(!recorder->on_oom);
-  recorder->on_oom = fn;
-  recorder->on_oom_self = self;
+  recorder->on_oom = oom;
+  recorder->on_damage = damage;
+  recorder->on_self = self;
 }
 
 void gp_recorder_set_versions(gp_recorder_t *recorder, int driver_version, int runtime_version)

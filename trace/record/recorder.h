@@ -39,10 +39,11 @@ void gp_recorder_destroy(gp_recorder_t *recorder);
 /* Returns the observer for gp_engine_create; it is valid as long as the recorder. */
 gp_observer_t gp_recorder_observer(gp_recorder_t *recorder);
 
-/* Sets the function that the recorder calls as fn(self, oom) for each out of memory, after the event is
- * stored and with no lock held. Call this once, before the engine is created. */
+/* Sets the functions that the recorder calls for each out of memory and for damage, after the event is stored
+ * and with no lock held. Call this once, before the engine is created. */
 typedef void (*gp_oom_fn)(void *self, const gp_oom_t *oom);
-void gp_recorder_set_on_oom(gp_recorder_t *recorder, gp_oom_fn fn, void *self);
+typedef void (*gp_damage_fn)(void *self, const gp_damage_t *damage);
+void gp_recorder_set_reports(gp_recorder_t *recorder, gp_oom_fn oom, gp_damage_fn damage, void *self);
 
 /* Sets the CUDA versions for snapshots, in the driver API's form (13000); 0 means not known (yet). Any
  * thread. */

@@ -75,7 +75,8 @@ typedef struct gp_recorder {
   _Atomic int driver_version;
   _Atomic int runtime_version;
   void (*on_oom)(void *self, const gp_oom_t *oom); /* NULL: none */
-  void *on_oom_self;
+  void (*on_damage)(void *self, const gp_damage_t *damage);
+  void *on_self;
 
   gp_device_clock_t clocks[GP_MAX_DEVICES];
   gp_region_t region;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "base/cancel.h"
 #include "base/log.h"
 #include "trace/record/recorder_state.h"
+#include "trace/snapshot/damage_report.h"
 #include "trace/snapshot/document.h"
 #include "trace/snapshot/oom_report.h"
 #include "trace/snapshot/snapshot_file.h"
@@ -28,6 +30,8 @@ struct gp_snapshot_writer {
   atomic_bool is_noting;               /* a thread is using the next two members, about the last one */
   gp_oom_t unreported_oom;
   uint32_t unreported_stack;
+  gp_damage_reports_t damages;
+  atomic_bool has_damage;
 
   gp_lock_t lock;      /* guards the members below: one thread at a time writes a snapshot */
   bool closed;         /* the process ends: no more snapshots */
@@ -53,13 +57,6 @@ typedef struct request {
   const char *path;         /* exact path, without a fallback; NULL: use GPUPOOL_OUTPUT */
   gp_snapshot_name_t *name; /* the earlier file that the new one replaces; may be NULL */
 } request_t;
-
-/* Returns the log level of a snapshot's messages. They are always shown after an out of memory, because the
- * user has not requested that snapshot. */
-static gp_log_level_t report_level(const gp_oom_t *oom)
-{
-  return oom ? GP_LOG_ERROR : GP_LOG_INFO;
-}
 
 /*
  * Thread state that is changed while a file is written: exceeding the file size limit (ulimit -f) must cause
@@ -255,8 +252,10 @@ static int write_file(gp_snapshot_writer_t *writer, const request_t *request, co
         GP_LOG_ERROR, "cannot write the snapshot %s: %s", file->path, strerror_r(error, text, sizeof(text)));
     return error;
   }
-  gp_log(report_level(document->oom), "snapshot written: %s; next: gpupool summary %s", file->published,
-      file->published);
+  /* Shown even without GPUPOOL_VERBOSE, because the user has not requested it. */
+  bool is_shown = document->oom || atomic_load(&writer->has_damage);
+  gp_log(is_shown ? GP_LOG_ERROR : GP_LOG_INFO, "snapshot written: %s; next: gpupool summary %s",
+      file->published, file->published);
   return 0;
 }
 
@@ -474,6 +473,20 @@ static void report_oom(void *self, const gp_oom_t *oom)
         writer, gp_oom_is_of_host(oom) ? "host_oom" : "oom", oom, NULL); /* it has logged any error */
 }
 
+/* Reports damage, and ends the process if GPUPOOL_CHECK says so. */
+static void report_damage(void *self, const gp_damage_t *damage)
+{
+  gp_snapshot_writer_t *writer = self;
+  const gp_stack_logs_t logs = gp_stacks_logs(&writer->recorder->origins.stacks);
+
+  atomic_store(&writer->has_damage, true);
+  if (!gp_damage_log(&writer->damages, damage, &logs) ||
+      !(gp_option_number(writer->recorder->options, GP_OPTION_check) & GP_CHECK_ABORT))
+    return;
+  (void)gp_snapshot_write(writer, "damage", NULL, NULL); /* it has logged any error */
+  abort();
+}
+
 /*
  * The writer's life
  */
@@ -485,7 +498,7 @@ gp_snapshot_writer_t *gp_snapshot_writer_create(gp_recorder_t *recorder)
     return NULL;
   writer->recorder = recorder;
   gp_lock_init(&writer->lock, GP_RANK_SNAPSHOT);
-  gp_recorder_set_on_oom(recorder, report_oom, writer);
+  gp_recorder_set_reports(recorder, report_oom, report_damage, writer);
   return writer;
 }
 

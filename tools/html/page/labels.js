@@ -25,6 +25,7 @@ export const COUNTERS = [
   ['fences', 'fences'],
   ['host_waits', 'host waits'],
   ['num_ooms', 'out of memory'],
+  ['num_damages', 'damages'],
   ['num_alloc_retries', 'retries'],
 ];
 
@@ -34,4 +35,5 @@ export const EVENT_MARKS = {
   snapshot: 'a snapshot was written',
   trim: 'idle memory was released',
   mode: 'the reuse rule changed',
+  damage: 'damage was found',
 };

@@ -1,0 +1,518 @@
+/*
+ * A search is a batch of blocks that one thread has copied: it marks them (is_searched), submits the copies
+ * and fills to a stream of the library without a lock, waits for the stream, and compares. Afterwards it
+ * finds the blocks again by address and block_id, because their context may have ended meanwhile. A search
+ * that is late keeps its blocks in quarantine until a later call finds its stream done.
+ */
+#include "pool/serve/damage.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "pool/reuse/drain.h"
+#include "pool/reuse/fences.h"
+#include "pool/reuse/mode.h"
+#include "pool/serve/fill.h"
+#include "pool/space/block_life.h"
+#include "pool/space/driver_calls.h"
+#include "pool/events.h"
+
+/* What is compared of a filled block: EDGE bytes at each end, and between them PLACES of PLACE bytes. */
+#define EDGE        GP_RED_ZONE_MOST
+#define PLACES      64
+#define PLACE       256
+#define SAMPLE_MOST (2 * EDGE + PLACES * PLACE)
+
+#define BATCH        32
+#define BUFFER_BYTES ((uint64_t)BATCH * SAMPLE_MOST)
+
+typedef enum part {
+  PART_RED_ZONE, /* of a quarantined block, which is filled afterwards under `stale` */
+  PART_LIVE,     /* red zone of a live block whose context ends */
+  PART_SAMPLE,   /* the watched places of a filled block */
+  PART_ALL,      /* `length` bytes of a filled block from `offset` on (stale=full) */
+} part_t;
+
+/* A block in a search. `at` is the place of its copied bytes in the buffer. */
+typedef struct item {
+  uint64_t address, requested, block_id;
+  uint64_t offset, length;
+  size_t at;
+  part_t part;
+  bool is_last; /* the search of the block ends with this item */
+} item_t;
+
+struct gp_search {
+  struct gp_search *next;
+  uint64_t stream; /* of the driver; it and the buffer end with the context */
+  uint8_t *buffer; /* page-locked */
+  size_t used, count;
+  item_t items[BATCH];
+  item_t rest;    /* of the last block, what follows in the next batch; length 0: nothing */
+  bool is_failed; /* some copies were not made */
+};
+typedef struct gp_search gp_search_t;
+
+/* Which filled blocks of the quarantine a search takes. */
+typedef struct wish {
+  const gp_fit_t *fit; /* one that would serve this request; NULL: see all */
+  bool is_cut;
+  bool all;
+  bool live; /* the red zones of live blocks instead */
+} wish_t;
+
+void gp_damage_init(gp_engine_t *engine, const gp_options_t *options)
+{
+  unsigned checks = (unsigned)gp_option_number(options, GP_OPTION_check);
+  const gp_driver_ops_t *ops = engine->driver.ops;
+  const uint32_t mixed = (uint32_t)getpid() * UINT32_C(2654435761); /* Knuth's multiplicative hash */
+
+  if (checks & GP_CHECK_FULL)
+    checks |= GP_CHECK_STALE;
+  if (!(checks & (GP_CHECK_EDGES | GP_CHECK_STALE)))
+    checks = 0;
+  if (checks && (!ops->fill || !ops->copy_out || !ops->host_alloc || !gp_pool_type(options)->keeps_blocks)) {
+    gp_log(GP_LOG_ERROR, "GPUPOOL_CHECK is ignored: with GPUPOOL_TYPE=unpooled no memory is in the pool");
+    checks = 0;
+  }
+  /* Neither 0x00 nor 0xff nor a small number, which programs write most often. */
+  engine->check_byte = (uint8_t)(0xa1 + (mixed >> 16) % 0x5d);
+  atomic_init(&engine->checks, checks);
+}
+
+static bool checks_edges(const gp_engine_t *engine)
+{
+  return atomic_load_explicit(&engine->checks, memory_order_relaxed) & GP_CHECK_EDGES;
+}
+
+static bool checks_stale(const gp_engine_t *engine)
+{
+  return atomic_load_explicit(&engine->checks, memory_order_relaxed) & GP_CHECK_STALE;
+}
+
+uint64_t gp_damage_block_bytes(const gp_engine_t *engine, uint64_t requested)
+{
+  return checks_edges(engine) && requested <= UINT64_MAX - GP_RED_ZONE_LEAST ? requested + GP_RED_ZONE_LEAST
+                                                                             : requested;
+}
+
+uint64_t gp_damage_red_zone(gp_engine_t *engine, gp_context_t *context, uint64_t address, uint64_t requested)
+{
+  uint64_t rest = 0;
+
+  if (!checks_edges(engine))
+    return 0;
+  gp_lock_take(&context->device->lock);
+  const gp_block_t *block = gp_address_map_find(&engine->blocks, address);
+  if (block)
+    rest = block->size - requested;
+  gp_lock_release(&context->device->lock);
+  return rest < GP_RED_ZONE_MOST ? rest : GP_RED_ZONE_MOST;
+}
+
+void gp_damage_watch(gp_engine_t *engine, gp_context_t *context, uint64_t address, uint64_t red_zone)
+{
+  gp_lock_take(&context->device->lock);
+  gp_block_t *block = gp_address_map_find(&engine->blocks, address);
+  if (block)
+    block->red_zone = (uint16_t)red_zone;
+  gp_lock_release(&context->device->lock);
+}
+
+uint64_t gp_engine_checked_size(gp_engine_t *engine, uint64_t address)
+{
+  uint64_t requested = 0;
+
+  if (!checks_edges(engine))
+    return 0;
+  GP_DEVICE_EACH(engine, device)
+  {
+    gp_lock_take(&device->lock);
+    const gp_block_t *block = gp_address_map_find(&engine->blocks, address);
+    if (block && block->context->device == device && block->red_zone > 0)
+      requested = block->requested;
+    gp_lock_release(&device->lock);
+  }
+  return requested;
+}
+
+/* Adds an item to the search. Returns false if the search has no room for it. */
+static bool add(gp_search_t *search, const item_t *item)
+{
+  if (search->count == BATCH || item->length > BUFFER_BYTES - search->used)
+    return false;
+  search->items[search->count] = *item;
+  search->items[search->count++].at = search->used;
+  search->used += item->length;
+  return true;
+}
+
+/* Adds a part of a block that may be larger than the buffer, and keeps the rest for the next batch. */
+static bool add_all(gp_search_t *search, item_t item)
+{
+  uint64_t room = BUFFER_BYTES - search->used;
+
+  if (search->count == BATCH || room == 0)
+    return false;
+  search->rest = item;
+  item.is_last = item.length <= room;
+  item.length = item.is_last ? item.length : room;
+  search->rest.offset += item.length;
+  search->rest.length -= item.length;
+  return add(search, &item);
+}
+
+/* Adds a block of the quarantine. Returns false if the search has no room for it. */
+static bool add_quarantined(const gp_engine_t *engine, gp_search_t *search, const gp_block_t *block)
+{
+  item_t item = {
+      .address = block->address, .requested = block->requested, .block_id = block->block_id, .is_last = true};
+
+  if (!block->is_filled) {
+    item.offset = block->requested;
+    item.length = block->red_zone;
+    return add(search, &item);
+  }
+  if (atomic_load(&engine->checks) & GP_CHECK_FULL || block->requested <= SAMPLE_MOST) {
+    item.part = PART_ALL;
+    item.length = block->requested;
+    return add_all(search, item);
+  }
+  item.part = PART_SAMPLE;
+  item.length = SAMPLE_MOST;
+  return add(search, &item);
+}
+
+static bool serves(const gp_block_t *block, const wish_t *wish)
+{
+  if (wish->all || !wish->fit)
+    return wish->all;
+  return wish->is_cut ? block->segment && block->size == wish->fit->fresh
+                      : block->bin && block->bin->size == wish->fit->class_bytes &&
+                            block->size >= wish->fit->least && block->size <= wish->fit->most;
+}
+
+static void collect_live(gp_search_t *search, gp_context_t *arena)
+{
+  GP_LIST_EACH(&arena->blocks, gp_block_t, all, block) {
+    const item_t item = {.address = block->address,
+        .requested = block->requested,
+        .block_id = block->block_id,
+        .offset = block->requested,
+        .length = block->red_zone,
+        .part = PART_LIVE,
+        .is_last = true};
+    if (block->state != GP_STATE_LIVE || block->red_zone == 0 || block->tainted)
+      continue;
+    if (!add(search, &item))
+      return;
+    block->red_zone = 0; /* it is searched once */
+  }
+}
+
+/* Chooses the blocks of the next batch. */
+static void collect(gp_engine_t *engine, gp_search_t *search, gp_context_t *arena, const wish_t *wish)
+{
+  bool has_served = false;
+
+  search->used = search->count = 0;
+  if (search->rest.length > 0)
+    (void)add_all(search, search->rest);
+  gp_lock_take(&arena->device->lock);
+  if (wish->live)
+    collect_live(search, arena);
+  GP_LIST_EACH(&arena->quarantine, gp_block_t, order, block) {
+    if (wish->live || search->rest.length > 0)
+      break;
+    if (block->is_searched || (block->is_filled && (has_served || !serves(block, wish))))
+      continue;
+    if (!add_quarantined(engine, search, block))
+      break;
+    block->is_searched = true;
+    has_served = block->is_filled && !wish->all;
+  }
+  gp_lock_release(&arena->device->lock);
+}
+
+/* Submits the copies of a batch, and the fills that follow them. Returns the driver's code. */
+static int submit(gp_engine_t *engine, gp_context_t *context, const gp_search_t *search)
+{
+  const gp_driver_context_t *in = &context->driver;
+  int code = 0;
+
+  for (size_t i = 0; i < search->count && code == 0; i++) {
+    const item_t *item = &search->items[i];
+    uint8_t *to = search->buffer + item->at;
+    if (item->part == PART_SAMPLE) {
+      uint64_t stride = (item->requested - 2 * EDGE) / PLACES;
+      code = gp_driver_copy_out(engine, in, search->stream, to, item->address, EDGE, 1, EDGE);
+      if (code == 0)
+        code = gp_driver_copy_out(
+            engine, in, search->stream, to + EDGE, item->address + EDGE, PLACE, PLACES, stride);
+      if (code == 0)
+        code = gp_driver_copy_out(engine, in, search->stream, to + SAMPLE_MOST - EDGE,
+            item->address + item->requested - EDGE, EDGE, 1, EDGE);
+    } else if (item->length > 0) {
+      code = gp_driver_copy_out(
+          engine, in, search->stream, to, item->address + item->offset, item->length, 1, item->length);
+    }
+    if (code == 0 && item->part == PART_RED_ZONE && checks_stale(engine))
+      code = gp_driver_fill(engine, in, search->stream, item->address, item->requested, engine->check_byte);
+  }
+  return code;
+}
+
+/* Returns the offset in the block of a byte of the item's copy. */
+static uint64_t offset_of(const item_t *item, uint64_t index)
+{
+  if (item->part != PART_SAMPLE || index < EDGE)
+    return item->offset + index;
+  if (index >= SAMPLE_MOST - EDGE)
+    return item->requested - (SAMPLE_MOST - index);
+  uint64_t place = (index - EDGE) / PLACE;
+  return EDGE + place * ((item->requested - 2 * EDGE) / PLACES) + (index - EDGE) % PLACE;
+}
+
+/* Counts the bytes of the copy that differ from the pattern. */
+static bool compare(
+    const gp_engine_t *engine, const gp_search_t *search, const item_t *item, gp_damage_t *ret_damage)
+{
+  const uint8_t *bytes = search->buffer + item->at;
+  uint64_t first = 0, count = 0;
+
+  for (uint64_t i = 0; i < item->length; i++) {
+    if (bytes[i] == engine->check_byte)
+      continue;
+    first = count++ == 0 ? i : first;
+  }
+  if (count > 0)
+    *ret_damage = (gp_damage_t){.offset = offset_of(item, first),
+        .bytes = count,
+        .kind = item->part == PART_RED_ZONE || item->part == PART_LIVE ? GP_DAMAGE_EDGE : GP_DAMAGE_STALE};
+  return count > 0;
+}
+
+/* Records what was found in a block, and moves the block on. Returns false if the block has
+ * ended. The caller holds the device's lock. */
+static bool conclude(gp_engine_t *engine, const item_t *item, bool is_sound, gp_damage_t *damage)
+{
+  gp_block_t *block = gp_address_map_find(&engine->blocks, item->address);
+  gp_state_t state = item->part == PART_LIVE ? GP_STATE_LIVE : GP_STATE_QUARANTINED;
+  uint64_t now_ns = gp_now(engine);
+
+  if (!block || block->block_id != item->block_id || block->state != state)
+    return false;
+  if (damage->bytes > 0) {
+    damage->address = block->address;
+    damage->device = block->context->device->ordinal;
+    damage->requested = block->requested;
+    damage->origin = block->origin;
+    gp_device_stats(block->context->device)->num_damages++;
+    gp_event_damage(engine, block, damage, now_ns);
+  }
+  if (item->part == PART_LIVE || !item->is_last)
+    return true;
+  block->is_searched = false;
+  if (item->part == PART_RED_ZONE && is_sound && checks_stale(engine))
+    block->is_filled = true;
+  else
+    gp_block_leave_quarantine(engine, block, now_ns);
+  return true;
+}
+
+/* Compares the copies of a batch that is complete, and reports damage. */
+static void finish(gp_engine_t *engine, gp_context_t *context, const gp_search_t *search)
+{
+  const bool is_sound = !search->is_failed;
+
+  for (size_t i = 0; i < search->count; i++) {
+    gp_damage_t damage = {.bytes = 0};
+    bool is_damaged = is_sound && compare(engine, search, &search->items[i], &damage);
+    gp_lock_take(&context->device->lock);
+    is_damaged = conclude(engine, &search->items[i], is_sound, &damage) && is_damaged;
+    gp_lock_release(&context->device->lock);
+    if (is_damaged && engine->observer.damage)
+      engine->observer.damage(engine->observer.self, &damage);
+  }
+}
+
+/* Takes the first record out of one of the context's lists of searches, or puts one into it. */
+
+static gp_search_t *take(gp_context_t *context, gp_search_t **list)
+{
+  gp_lock_take(&context->device->lock);
+  gp_search_t *search = *list;
+  if (search)
+    *list = search->next;
+  gp_lock_release(&context->device->lock);
+  return search;
+}
+
+static void put(gp_context_t *context, gp_search_t **list, gp_search_t *search)
+{
+  gp_lock_take(&context->device->lock);
+  search->next = *list;
+  *list = search;
+  gp_lock_release(&context->device->lock);
+}
+
+/* Stops all checks. Blocks in quarantine that no thread is searching become idle. */
+static void stop_checks(gp_engine_t *engine, gp_device_t *device, const char *reason)
+{
+  if (atomic_exchange(&engine->checks, 0) != 0)
+    gp_log(GP_LOG_ERROR, "GPUPOOL_CHECK stops: %s", reason);
+  gp_lock_take(&device->lock);
+  GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, context)
+    GP_LIST_EACH_SAFE(&context->quarantine, gp_block_t, order, block)
+      if (!block->is_searched)
+        gp_block_leave_quarantine(engine, block, gp_now(engine));
+  gp_lock_release(&device->lock);
+}
+
+/* Returns a record for a search, or NULL if there is none and none can be made. The caller is inside
+ * gp_engine_enter. */
+static gp_search_t *obtain(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_search_t *search = take(context, &context->searches);
+  void *buffer;
+
+  if (search)
+    return search;
+  search = calloc(1, sizeof(*search));
+  if (!search)
+    return NULL;
+  int code = gp_driver_fill_stream(engine, &context->driver, &search->stream);
+  if (code == 0)
+    code = gp_driver_host_alloc(engine, &context->driver, BUFFER_BYTES, &buffer);
+  if (code == 0) {
+    search->buffer = buffer;
+    return search;
+  }
+  gp_driver_note(engine, context, code);
+  free(search);
+  return NULL;
+}
+
+/* Finishes late searches that are complete by now. */
+static void finish_late(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_search_t *search, *pending = NULL;
+
+  while ((search = take(context, &context->late_searches))) {
+    if (gp_fill_is_done(engine, context, search->stream)) {
+      finish(engine, context, search);
+      put(context, &context->searches, search);
+    } else {
+      search->next = pending;
+      pending = search;
+    }
+  }
+  while ((search = pending)) {
+    pending = search->next;
+    put(context, &context->late_searches, search);
+  }
+}
+
+/* Searches one batch. Returns true if another batch may follow; otherwise the record is back in its list. */
+static bool search_batch(
+    gp_engine_t *engine, gp_context_t *context, gp_search_t *search, gp_context_t *arena, const wish_t *wish)
+{
+  gp_search_t **list = &context->searches;
+
+  if (gp_engine_enter(engine)) {
+    collect(engine, search, arena, wish);
+    int code = submit(engine, context, search);
+    gp_engine_leave(engine);
+    gp_driver_note(engine, context, code);
+    search->is_failed = code != 0;
+    if (code != 0)
+      stop_checks(engine, arena->device, "the driver refused a copy or a fill");
+    if (search->count > 0 && gp_fill_await(engine, context, search->stream)) {
+      finish(engine, context, search);
+      if (code == 0 && (search->rest.length > 0 || search->count == BATCH))
+        return true;
+    } else if (search->count > 0) {
+      search->items[search->count - 1].is_last = true;
+      list = &context->late_searches;
+    }
+  }
+  search->rest.length = 0;
+  put(context, list, search);
+  return false;
+}
+
+static void search_arena(gp_engine_t *engine, gp_context_t *context, gp_context_t *arena, const wish_t *wish)
+{
+  gp_lock_take(&arena->device->lock);
+  bool is_empty = gp_list_is_empty(&arena->quarantine);
+  gp_lock_release(&arena->device->lock);
+  if ((is_empty && !wish->live) || !gp_damage_is_checked(engine) || gp_context_is_lost(context) ||
+      !gp_engine_enter(engine))
+    return;
+  gp_search_t *search = obtain(engine, context);
+  gp_engine_leave(engine);
+  if (!search) {
+    stop_checks(engine, arena->device, "no page-locked memory or no stream for the search");
+    return;
+  }
+  while (search_batch(engine, context, search, arena, wish))
+    ;
+}
+
+static void search_both(gp_engine_t *engine, gp_context_t *context, const wish_t *wish)
+{
+  gp_assert(!gp_holds_engine_lock());
+  if (!gp_damage_is_checked(engine) || !context->driver.handle)
+    return;
+  finish_late(engine, context);
+  gp_drain_device(engine, context->device);
+  search_arena(engine, context, context, wish);
+  search_arena(engine, context, &context->device->async_context, wish);
+}
+
+void gp_engine_search(gp_engine_t *engine, gp_context_t *context)
+{
+  if (__builtin_expect(gp_damage_is_checked(engine), 0) && context)
+    search_both(engine, context, &(wish_t){.all = false});
+}
+
+void gp_damage_flush(gp_engine_t *engine, gp_context_t *context)
+{
+  search_both(engine, context, &(wish_t){.all = true});
+}
+
+void gp_damage_search_for(
+    gp_engine_t *engine, gp_context_t *context, gp_context_t *arena, const gp_fit_t *fit, bool is_cut)
+{
+  gp_assert(!gp_holds_engine_lock());
+  finish_late(engine, context);
+  gp_drain_device(engine, context->device);
+  search_arena(engine, context, arena, &(wish_t){.fit = fit, .is_cut = is_cut});
+}
+
+void gp_engine_search_ending(gp_engine_t *engine, gp_context_t *context)
+{
+  if (!gp_damage_is_checked(engine) || !context || !context->driver.handle)
+    return;
+  bool is_quiet = gp_fences_are_quiet(engine, context->device);
+  gp_damage_flush(engine, context);
+  if (!is_quiet)
+    return;
+  search_arena(engine, context, context, &(wish_t){.live = true});
+  search_arena(engine, context, &context->device->async_context, &(wish_t){.live = true});
+}
+
+void gp_damage_fini(gp_context_t *context)
+{
+  gp_search_t **const lists[] = {&context->searches, &context->late_searches};
+
+  for (unsigned i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+    while (*lists[i]) {
+      gp_search_t *search = *lists[i];
+      *lists[i] = search->next;
+      free(search);
+    }
+  }
+}
