@@ -21,8 +21,8 @@ static uint64_t system_ns(void)
   1000 /* the counter's clock starts this far ahead, so that it never falls behind an earlier reading */
 #define SCALE_SHIFT 32
 
-/* begin_ has the clock readings at the start of the measurement, and is written once before `begun`. base_
- * has the readings at its end, and is written once before `scale`. */
+/* begin_ticks and begin_ns are read when the measurement starts, and are written once, before `begun`.
+ * base_ticks and base_ns are read when it ends, and are written once, before `scale`. */
 static uint64_t begin_ticks, begin_ns;
 static uint64_t base_ticks, base_ns;
 static atomic_flag beginning = ATOMIC_FLAG_INIT, ending = ATOMIC_FLAG_INIT;

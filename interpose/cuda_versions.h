@@ -4,13 +4,13 @@
 #ifndef GP_INTERPOSE_CUDA_VERSIONS_H
 #define GP_INTERPOSE_CUDA_VERSIONS_H
 
-/* The newest CUDA version whose functions the tables have (classes.def names the sources). */
+/* The newest CUDA version whose functions are in the tables (classes.def lists the sources). */
 #define GP_NEWEST_CUDA_VERSION 13050
 
-/* The oldest driver with which the library pools. */
+/* The oldest driver version with which the library pools memory. */
 #define GP_OLDEST_CUDA_VERSION 11020
 
-/* The first driver with cuCtxRecordEvent, which fences need to cover a whole context. */
+/* The first driver version with cuCtxRecordEvent. The pool's fences need it to cover a whole context. */
 #define GP_FENCE_CUDA_VERSION 12050
 
 #endif

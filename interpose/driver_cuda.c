@@ -21,9 +21,9 @@
  * current. */
 static _Thread_local CUcontext pushed_context __attribute__((tls_model("initial-exec")));
 
-/* Makes a context current if it is not, unless its handle is NULL. *ret_entered is true if leave_context must
- * pop the context. Callers must not ignore a failure: a wait in the wrong context would count as a completion
- * proof for the right one. */
+/* Makes a context current, unless it already is or its handle is NULL. Sets *ret_entered to true if
+ * leave_context must pop the context. Callers must not ignore a failure: a wait in the wrong context would
+ * count as a completion proof for the right one. */
 static CUresult enter_context(const gp_driver_context_t *context, bool *ret_entered)
 {
   CUcontext current = NULL;
@@ -59,7 +59,7 @@ static void leave_context(bool entered)
     leave_context(entered_);                                                                                 \
   } while (0)
 
-static _Atomic(gp_engine_t *) watching; /* NULL: the library has not started */
+static _Atomic(gp_engine_t *) watching; /* receives reports of escapes; NULL: the library has not started */
 
 void gp_driver_cuda_watch_escapes(gp_engine_t *engine)
 {
@@ -108,7 +108,7 @@ static int cuda_free(void *self, const gp_driver_context_t *context, uint64_t ad
 {
   (void)self;
   bool entered;
-  (void)enter_context(context, &entered); /* may fail: the driver frees from any context */
+  (void)enter_context(context, &entered); /* a failure is harmless: the driver frees from any context */
   CUresult result = GP_REAL_CALL(cuMemFree_v2, (CUdeviceptr)address);
   leave_context(entered);
   return (int)result;
@@ -122,9 +122,9 @@ static int cuda_wait(void *self, const gp_driver_context_t *context)
   return (int)result;
 }
 
-/* Waits as long as the driver's free does. That free may wait for running work, and only the driver knows for
- * which (cuda.h does not say). So this function allocates and frees some driver memory: 512 bytes, the
- * smallest block that the driver allocates. */
+/* Waits as long as the driver's free would. cuMemFree may wait for running work, and cuda.h does not say for
+ * which work. So this function allocates and frees some driver memory: 512 bytes, the smallest block that the
+ * driver allocates. */
 static int cuda_wait_as_free(void *self, const gp_driver_context_t *context)
 {
   CUdeviceptr pointer = 0;
@@ -159,8 +159,8 @@ static int cuda_fence_record(void *self, const gp_driver_context_t *context, voi
   return (int)result;
 }
 
-/* Queries a fence with its context current, as all functions here do: without a current context the driver
- * returns CUDA_ERROR_INVALID_CONTEXT, which the pool would take for the end of the fence's context. */
+/* Queries a fence with its context current, as all functions here do. Without a current context the driver
+ * returns CUDA_ERROR_INVALID_CONTEXT, and the pool would conclude that the fence's context has ended. */
 
 static int cuda_fence_query(void *self, const gp_driver_context_t *context, void *fence)
 {
@@ -224,8 +224,8 @@ static int cuda_fill_stream(void *self, const gp_driver_context_t *context, uint
   return (int)result;
 }
 
-/* Fills memory in a stream. A default stream is that of the current context, which may be a green one, so
- * this enters no context for it. */
+/* Fills memory in a stream. A default stream belongs to the current context, which may be a green context, so
+ * the function does not change contexts for a default stream. */
 static int cuda_fill(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
     uint64_t bytes, uint8_t value)
 {
@@ -272,8 +272,8 @@ static int cuda_memory_info(
   size_t free_bytes = 0;
   size_t total_bytes = 0;
   (void)self;
-  if (!context->handle) { /* no context: the driver reports the device's size, and the pool has no memory
-                           * there */
+  if (!context->handle) { /* no context: the pool has no memory on the device, and both values are the
+                             device's size */
     CUresult result = GP_REAL_CALL(cuDeviceTotalMem_v2, &total_bytes, context->device);
     *ret_free = *ret_total = total_bytes;
     return (int)result;
@@ -292,7 +292,7 @@ static int cuda_memory_info(
 static uint64_t host_memory_available(void)
 {
   static const char name[] = "MemAvailable:";
-  char text[512]; /* the line is the third */
+  char text[512]; /* MemAvailable is the third line */
   int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
   ssize_t length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 
@@ -322,7 +322,7 @@ static uint64_t cuda_host_available(void *self, const gp_driver_context_t *conte
 static void cuda_trim_async(void *self, const gp_driver_context_t *context)
 {
   (void)self;
-  gp_mempools_trim(context->device); /* the next allocation shows whether it helped */
+  gp_mempools_trim(context->device); /* the next allocation shows whether trimming helped */
   if (GP_REAL(cuDeviceGraphMemTrim))
     (void)GP_REAL(cuDeviceGraphMemTrim)(context->device);
 }
@@ -342,15 +342,16 @@ static int cuda_async_reserved(
   return (int)result;
 }
 
-/* Returns true for the driver's errors about a context that ended unseen by the hooks (a green context, an
- * export table). */
+/* Returns true for the driver's errors about a context that ended without a hook seeing it (a green context,
+ * or a call through an export table). */
 static bool cuda_code_is_context_gone(int code)
 {
   return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 /* Returns true if the context has ended. By now its handle may belong to another context, with another id.
- * Drivers before 12.0 have no ids: there a second call about the handle has to fail in the same way. */
+ * Drivers before 12.0 have no ids: there the function makes a second call with the handle, which must fail,
+ * too. */
 static bool cuda_context_has_ended(void *self, const gp_driver_context_t *context)
 {
   unsigned long long id = 0;
@@ -376,7 +377,7 @@ static void cuda_pause(void *self, uint64_t ns)
   struct timespec time = {(time_t)(ns / UINT64_C(1000000000)), (long)(ns % UINT64_C(1000000000))};
   int saved_errno = errno;
   (void)self;
-  (void)nanosleep(&time, NULL); /* a signal may end it early */
+  (void)nanosleep(&time, NULL); /* a signal may end the pause early */
   errno = saved_errno;
 }
 

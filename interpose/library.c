@@ -36,15 +36,15 @@
 #include "trace/stacks/unwind.h"
 
 #define FINISH_SECONDS 60
-/* Number of exit handlers that threads may take before one of them has registered another. Fewer than 32:
- * glibc allocates a list for more, and before 2.41 threads that leave that list at the same time free it
+/* Number of exit handlers for threads that call exit() before one of them has registered another. Fewer than
+ * 32: glibc allocates a list for more, and before 2.41 threads that leave that list at the same time free it
  * twice. */
 #define EXITING_THREADS 24
 
 typedef enum library_state {
   LIBRARY_NEW,
   LIBRARY_ACTIVE,
-  LIBRARY_OFF, /* permanently; every call is forwarded */
+  LIBRARY_OFF, /* permanent; every call is forwarded */
 } library_state_t;
 
 static _Atomic(library_state_t) state;
@@ -80,8 +80,8 @@ static void log_problem(void *arg, bool malformed, const char *message)
  */
 static int open_log(void)
 {
-  static char
-      path[GP_PATH_BYTES]; /* under start_lock; the thread that makes the first call may have a small stack */
+  static char path[GP_PATH_BYTES]; /* guarded by start_lock; static, because the calling thread may have a
+                                      small stack */
   const gp_option_value_t *value = &options.values[GP_OPTION_log];
   char reason[96];
 
@@ -110,9 +110,9 @@ static void log_options(void)
 
 /*
  * Turns the library off permanently in a forked child: CUDA does not work in the child of a process that has
- * used it, and the memory belongs to the parent. Threads that the child lacks may have held locks. Nothing in
- * the child takes a lock of this library, so fork() need not wait for its locks; for the loader's lock see
- * base/loader_walk.c.
+ * used it, and the memory belongs to the parent. Threads that do not exist in the child may have held locks.
+ * Nothing in the child takes a lock of this library, so fork() need not wait for its locks; for the loader's
+ * lock see base/loader_walk.c.
  */
 static void abandon(void)
 {
@@ -150,11 +150,11 @@ const gp_runtime_share_t *gp_library_runtime_share(void)
   return &runtime_share;
 }
 
-/* Called when the program first gets GPU memory. Before that the library has no thread, no handler and no
- * file. */
+/* Starts the library's threads and handlers when the program first gets GPU memory. Before that the library
+ * has no thread, no handler and no file. */
 static void first_use(void *self)
 {
-  int cancel_state = gp_cancel_hold(); /* starts threads and waits for them */
+  int cancel_state = gp_cancel_hold(); /* the calls below start threads and wait for them */
 
   (void)gp_emergency_pages_prepare(); /* if this fails, a snapshot may fail later, with a message */
   gp_triggers_start(the_snapshots, the_engine, &options);
@@ -305,8 +305,8 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
     return NULL;
   if (the_recorder)
     gp_early_marks_flush(the_recorder);
-  /* This opens libraries, so it comes after the release of the lock. The caller may wait for the loader here,
-   * as gp_real_bind has just done. */
+  /* Opens libraries, so the call comes after the release of the lock. This thread may wait for the loader
+   * here, as it has just done in gp_real_bind. */
   if (gp_option_number(&options, GP_OPTION_stacks) != GP_STACKS_OFF)
     gp_unwind_prepare();
   return the_engine;
@@ -400,8 +400,8 @@ static void check_books(void)
 
 /*
  * Writes the reports at exit, after the program's own exit handlers and the destructors of libraries, so that
- * the reports include their frees. It calls no driver function and releases no memory: the driver may be
- * gone, and the memory ends with the process.
+ * the reports include their frees. The function calls no driver function and releases no memory: the driver
+ * may be gone, and the memory ends with the process.
  */
 static void write_reports(void)
 {
@@ -439,14 +439,15 @@ static _Thread_local bool finishing __attribute__((tls_model("initial-exec")));
 /*
  * Exit handler that writes the reports in one thread and makes other threads wait. Before glibc 2.41, threads
  * that call exit() at the same time share the handlers, and the first thread that finds none left ends the
- * process. So several handlers are registered, and each thread takes one: the first thread writes the reports
- * and continues to end the process; the others wait in theirs, as they do in exit() since 2.41, and register
- * another handler for the next thread. All handlers are the same function, because glibc 2.36 and later do
- * not run more than 32 handlers that were registered during exit in the reverse order of their registration.
+ * process. So several handlers are registered, and each thread takes one. The first thread writes the reports
+ * and continues to end the process. The others wait in their handlers, as they do in exit() since 2.41, and
+ * register another handler for the next thread. All handlers are the same function, because glibc 2.36 and
+ * later do not run more than 32 handlers that were registered during exit in the reverse order of their
+ * registration.
  */
 static void finish_or_wait(void *unused)
 {
-  struct timespec left = {.tv_sec = FINISH_SECONDS}; /* a handler may wait for this thread */
+  struct timespec left = {.tv_sec = FINISH_SECONDS}; /* not longer: a handler may wait for this thread */
 
   if (finishing || !gp_process_is_ours())
     return;
@@ -468,12 +469,12 @@ static bool prepare_to_finish(void)
   if (__cxa_atexit(finish_or_wait, NULL, NULL) != 0)
     return false;
   for (int i = 0; i < EXITING_THREADS; i++)
-    (void)__cxa_atexit(finish_or_wait, NULL, NULL); /* else a thread may end the process early */
+    (void)__cxa_atexit(finish_or_wait, NULL, NULL); /* if this fails, a thread may end the process early */
   return true;
 }
 
-/* Called at exit if no call has reached this library. If the process has a driver, another library has
- * bypassed this one, and the user must be informed. */
+/* Reports, at exit, that no call has reached this library although the process has a driver. Another library
+ * has then bypassed this one, and the user must be informed. */
 static void tell_if_passed_by(void)
 {
   if (!gp_escape_is_possible() || !gp_real_bind())

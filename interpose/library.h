@@ -1,7 +1,7 @@
 /*
  * The life cycle of the preload library in its process. The first hooked call starts the library; in a forked
- * child it does nothing; at exit it writes reports. It has no constructor. This module uses everything below
- * the hooks, and trace/.
+ * child the library does nothing; at exit it writes reports. It has no constructor. This module uses
+ * everything below the hooks, and trace/.
  */
 #ifndef GP_INTERPOSE_LIBRARY_H
 #define GP_INTERPOSE_LIBRARY_H
@@ -20,8 +20,8 @@ gp_engine_t *gp_library_engine(void);
 struct gp_recorder *gp_library_recorder(void);
 struct gp_snapshot_writer *gp_library_snapshots(void);
 
-/* Returns the recorder if the library has started, else NULL; NULL also in a child. Never starts the library.
- * Any thread. */
+/* Returns the recorder if the library has started. Returns NULL otherwise, and in a forked child. Never
+ * starts the library. Any thread. */
 struct gp_recorder *gp_library_started_recorder(void);
 
 /* Returns true if GPUPOOL_NVTX=1 is set in the environment or a settings file, and the library is not
@@ -34,8 +34,8 @@ gp_engine_t *gp_library_nvml_engine(void);
 
 /*
  * The calls that the library may serve in the runtime's place (hooks/runtime_calls.h). It serves none with
- * GPUPOOL_RUNTIME_HOOKS=0, or if a tool watches the process's CUDA calls, and none whose stack is recorded,
- * so that stacks always show the runtime. For callers that got an engine.
+ * GPUPOOL_RUNTIME_HOOKS=0, or if a tool watches the process's CUDA calls. It serves no call whose stack is
+ * recorded, so that stacks always show the runtime. For callers that got an engine.
  */
 typedef struct gp_runtime_share {
   uint64_t most_bytes; /* largest served allocation; 0: serves none */
@@ -44,8 +44,8 @@ typedef struct gp_runtime_share {
 
 const gp_runtime_share_t *gp_library_runtime_share(void);
 
-/* From now on every call is forwarded; the pool still frees the memory that the program got from it. The
- * caller logs the reason first. Any thread, also before the start. */
+/* Forwards every call from now on; the pool still frees the memory that the program got from it. The caller
+ * logs the reason first. Any thread, also before the start. */
 void gp_library_stop_pooling(void);
 
 #endif

@@ -102,7 +102,8 @@ int gp_mapped_cuda_unmap(void *self, const gp_driver_context_t *context, uint64_
   return (int)GP_REAL_CALL(cuMemUnmap, (CUdeviceptr)address, (size_t)bytes);
 }
 
-/* Some drivers (WSL2) return CUDA_ERROR_NOT_READY while another thread submits work. */
+/* Some drivers (WSL2) return CUDA_ERROR_NOT_READY while another thread submits work, so the call is
+ * repeated. */
 #define ALLOW_TRIES 3
 
 int gp_mapped_cuda_allow(

@@ -16,7 +16,7 @@ const unsigned char *gp_process_mark __attribute__((visibility("hidden"))) = &al
 
 static atomic_bool watching;
 
-/* Makes a page that reads as zeros in children. Several threads may make one; the first page is used. */
+/* Creates a page that reads as zeros in children. Several threads may create one; the first page is used. */
 static void make_mark(void)
 {
   const unsigned char *expected = &always;
@@ -37,6 +37,6 @@ void gp_process_watch(void (*child)(void))
   if (atomic_load_explicit(&watching, memory_order_acquire))
     return;
   make_mark();
-  (void)pthread_atfork(NULL, NULL, child); /* if this fails, only the page marks children */
+  (void)pthread_atfork(NULL, NULL, child); /* if this fails, only the page detects children */
   atomic_store_explicit(&watching, true, memory_order_release);
 }

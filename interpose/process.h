@@ -6,18 +6,18 @@
 #include <stdbool.h>
 
 /*
- * From now on gp_process_is_ours returns false in children, and children of fork() call child(). The library
- * calls this before it takes its first lock, which a child could inherit locked. Calls after the first do
- * nothing; simultaneous calls are harmless. Any thread, with no lock held.
+ * Makes gp_process_is_ours return false in children from now on, and children of fork() call child(). The
+ * library calls this before it takes its first lock, which a child could inherit locked. Calls after the
+ * first do nothing; simultaneous calls are harmless. Any thread, with no lock held.
  */
 void gp_process_watch(void (*child)(void));
 
-extern const unsigned char *gp_process_mark; /* private: points to 1, in a child to 0 */
+extern const unsigned char *gp_process_mark; /* private: points to 1; in a child, to 0 */
 
 /*
- * Returns false in a child, also in one that clone() made without running the handlers of pthread_atfork().
- * Costs only two loads, because every hook calls it. Before Linux 4.14 it returns false only in children of
- * fork(), after child().
+ * Returns false in a child, even if clone() made the child without running the handlers of pthread_atfork().
+ * Costs only two loads, because every hook calls this function. Before Linux 4.14 it returns false only in
+ * children of fork(), after child().
  */
 static inline bool gp_process_is_ours(void)
 {

@@ -58,7 +58,8 @@ gpupool_result_t gp_api_engine(gp_engine_t **ret_engine)
   return GPUPOOL_OK;
 }
 
-/* Returns the number of devices, which never changes, or the maximum before the driver is initialized. */
+/* Returns the number of devices, which never changes. Returns GP_MAX_DEVICES before the driver is
+ * initialized. */
 static int device_count(void)
 {
   int count;
@@ -91,7 +92,7 @@ GP_API gpupool_result_t gpupool_api_set_verbose(int level)
   gp_engine_t *engine;
   if (level < 0 || level > 2)
     return GPUPOOL_INVALID;
-  gpupool_result_t result = gp_api_engine(&engine); /* starting the engine also sets the level */
+  gpupool_result_t result = gp_api_engine(&engine); /* first: starting the engine also sets the level */
   if (result == GPUPOOL_OK)
     gp_log_init(level, gp_log_fd());
   return result;

@@ -1,5 +1,5 @@
-/* Parts that all functions of gpupool.h share. This folder is the top of the library: it may include all of
- * interpose/ and trace/, and no other folder includes it. */
+/* Code that the functions of gpupool.h share. This folder is the top layer of the library: it may include all
+ * of interpose/ and trace/, and no other folder includes it. */
 #ifndef GP_INTERPOSE_API_API_H
 #define GP_INTERPOSE_API_API_H
 
@@ -21,11 +21,12 @@ extern gp_lock_t gp_api_lock;
  */
 bool gp_api_is_preloaded(void);
 
-/* Returns the engine in *ret_engine; the first call starts it. If the result is not GPUPOOL_OK, *ret_engine
- * is unchanged, and the API function returns that result to the program. The caller holds no lock. */
+/* Stores the engine in *ret_engine; the first call starts the engine. If the result is not GPUPOOL_OK,
+ * *ret_engine is unchanged, and the API function returns that result to the program. The caller holds no
+ * lock. */
 gpupool_result_t gp_api_engine(gp_engine_t **ret_engine);
 
-/* Does what gp_api_engine does, and replaces GPUPOOL_CURRENT in *device by an ordinal. Returns
+/* Calls gp_api_engine. If *device is GPUPOOL_CURRENT, replaces it with the current device's ordinal. Returns
  * GPUPOOL_INVALID if the device does not exist. */
 gpupool_result_t gp_api_device(gp_engine_t **ret_engine, int *device);
 

@@ -1,13 +1,13 @@
 /*
- * gpupool.h: what a program can ask of libgpupool.so, the memory pool under which it runs.
+ * gpupool.h: the functions with which a program queries and controls libgpupool.so, the memory pool.
  *
- * A program that includes this header needs no library to link, and runs with the pool and without it:
+ * A program that includes this header needs no library to link, and runs with or without the pool:
  *
  *   LD_PRELOAD=libgpupool.so ./app      the functions below work as described
  *   ./app                               each function reports that there is no library
  *
  * Rules for all functions:
- * - Any thread may call them at any time, except in a signal handler. None waits for work of the device
+ * - Any thread may call them at any time, except in a signal handler. No function waits for device work,
  *   except gpupool_release, which may wait as cudaFree does.
  * - They return GPUPOOL_OK, or the reason why they did nothing; on failure all results are unchanged.
  *   Functions that return a number or a text return 0 or NULL instead.
@@ -17,7 +17,7 @@
  *   or 0 if there is none. The statistics of a device that the program has not used are 0. For a device
  *   that does not exist the functions return GPUPOOL_INVALID, or 0.
  * - Without the library they return GPUPOOL_NOT_LOADED, 0 or NULL, and change nothing.
- * - If the library does nothing in the process, they return GPUPOOL_INACTIVE: with GPUPOOL_DISABLE=1, in
+ * - If the library is inactive in the process, they return GPUPOOL_INACTIVE: with GPUPOOL_DISABLE=1, in
  *   the child of fork(), and until the process has loaded a CUDA driver. The CUDA runtime loads the driver
  *   at the program's first call.
  *
@@ -49,10 +49,10 @@ extern "C" {
 typedef enum gpupool_result {
   GPUPOOL_OK = 0,
   GPUPOOL_NOT_LOADED = 1, /* the program runs without the library, or with one too old for this call */
-  GPUPOOL_INACTIVE = 2,   /* the library does nothing in this process, or has not started yet */
+  GPUPOOL_INACTIVE = 2,   /* the library is inactive in this process, or has not started yet */
   GPUPOOL_INVALID = 3,    /* an invalid argument, such as a negative device */
   GPUPOOL_UNKNOWN = 4,    /* no such block, name or scope */
-  GPUPOOL_FAILED = 5      /* the system or the driver failed; errno has the reason where said below */
+  GPUPOOL_FAILED = 5      /* the system or the driver failed; errno is set where noted below */
 } gpupool_result_t;
 
 #define GPUPOOL_CURRENT  (-1)
@@ -65,19 +65,19 @@ typedef enum gpupool_recording {
   GPUPOOL_RECORD_ALL = 2
 } gpupool_recording_t;
 
-/* What happened on a device between begin and end of a scope. Bytes are counted as in
+/* Statistics of a device between the begin and the end of a scope. Bytes are counted as for
  * gpupool_memory_allocated and the functions next to it. */
 typedef struct gpupool_report {
   uint64_t peak_allocated; /* includes memory allocated before the scope */
   uint64_t peak_reserved;
   uint64_t peak_cached;
-  uint64_t peak_requested;  /* as peak_allocated, but not rounded */
-  uint64_t allocated_bytes; /* of all allocations in the scope ... */
-  uint64_t allocations;     /* ... and how many there were */
-  uint64_t freed_bytes;     /* of all frees in the scope ... */
+  uint64_t peak_requested;  /* peak of the requested bytes, without the pool's rounding */
+  uint64_t allocated_bytes; /* bytes of all allocations in the scope */
+  uint64_t allocations;     /* number of allocations in the scope */
+  uint64_t freed_bytes;     /* bytes of all frees in the scope */
   uint64_t frees;
-  uint64_t cache_hits;   /* allocations without a driver call ... */
-  uint64_t cache_misses; /* ... and with one */
+  uint64_t cache_hits;   /* allocations without a driver call */
+  uint64_t cache_misses; /* allocations with a driver call */
   uint64_t driver_allocs;
   uint64_t driver_frees;
   uint64_t num_ooms;
@@ -86,8 +86,9 @@ typedef struct gpupool_report {
   double efficiency;     /* peak_requested / peak_reserved; 0 if nothing was reserved */
 } gpupool_report_t;
 
-/* The library's own functions. Foreign languages look up these names. C and C++ programs call the functions
- * below, whose names have no api_: those first check whether the library is loaded. */
+/* The functions that the library exports. Bindings for other languages look up these names. C and C++
+ * programs call the functions below, without api_ in the name, which first check whether the library is
+ * loaded. */
 const char *gpupool_api_version(void);
 gpupool_result_t gpupool_api_statistic(int device, const char *name, uint64_t *ret_value);
 size_t gpupool_api_memory_stats(int device, char *text, size_t capacity);
@@ -108,8 +109,8 @@ gpupool_result_t gpupool_api_release(const void *address);
 
 /*
  * For torch.cuda.memory.CUDAPluggableAllocator, which looks these functions up by name (doc/api.md); programs
- * do not call them. The stream is a cudaStream_t. Memory behaves as memory of cudaMallocAsync. alloc returns
- * NULL if there is no memory. free takes an address from alloc, or NULL; work already submitted to `stream`,
+ * do not call them. The stream is a cudaStream_t. The memory behaves like memory from cudaMallocAsync. alloc
+ * returns NULL if it fails. free takes an address from alloc, or NULL; work already submitted to `stream`,
  * and to the streams that record_stream was given for the address, may still use the memory. base_alloc
  * returns the beginning and size of the driver allocation that contains the address. reset does what
  * gpupool_empty_cache does. memory_fraction sets a limit as a fraction of the device's memory; 1 removes it.
@@ -140,13 +141,14 @@ void gpupool_torch_memory_fraction(double fraction, int device);
   __typeof__(&function) pointer = &function
 #endif
 
-/* Returns the result of `function` with these arguments (in parentheses), or `without` if there is no
- * library. */
+/* Calls `function` with `arguments` (in parentheses) and returns its result, or returns `without` if there is
+ * no library. */
 #define GPUPOOL_CALL(function, arguments, without)                                                           \
   GPUPOOL_FIND(gpupool_api_##function, gpupool_found);                                                       \
   return gpupool_found ? gpupool_found arguments : (without)
 
-/* An ordinal outside int identifies no device, and must not be truncated to that of another one. */
+/* Converts a device to int. A value outside the valid range becomes an invalid device, because truncation
+ * could produce the ordinal of another device. */
 static inline int gpupool_ordinal(long long device)
 {
   return device < GPUPOOL_CURRENT || device > INT32_MAX ? GPUPOOL_CURRENT - 1 : (int)device;
@@ -181,9 +183,9 @@ static inline uint64_t gpupool_number(long long device, const char *name)
 }
 
 /*
- * allocated: bytes in use by the program, as the pool rounds them. cached: idle bytes that the pool keeps for
- * reuse. reserved: bytes that the pool has reserved from the driver, which includes allocated and cached.
- * max_: the peak of each value.
+ * Return byte counts of the device. allocated: in use by the program, as the pool rounds them. cached: idle
+ * bytes that the pool keeps for reuse. reserved: bytes that the pool has reserved from the driver, which
+ * includes allocated and cached. max_: the peak of each value.
  */
 static inline uint64_t gpupool_memory_allocated(long long device)
 {
@@ -226,9 +228,9 @@ static inline size_t gpupool_memory_summary(long long device, char *text, size_t
 }
 
 /*
- * Queries the figures of cudaMemGetInfo for the device: memory that the pool keeps counts as free, and a
- * limit bounds the figures. GPUPOOL_FAILED: the driver's query failed, or the library may not make it now
- * (during a stream capture).
+ * Queries the device's free and total memory as cudaMemGetInfo reports them to the program: memory that the
+ * pool keeps counts as free, and a limit bounds both values. Returns GPUPOOL_FAILED if the driver's query
+ * failed, or is not allowed now (during a stream capture).
  */
 static inline gpupool_result_t gpupool_memory_info(long long device, uint64_t *ret_free, uint64_t *ret_total)
 {
@@ -283,9 +285,9 @@ static inline gpupool_result_t gpupool_set_recording(gpupool_recording_t recordi
   GPUPOOL_CALL(set_recording, (recording), GPUPOOL_NOT_LOADED);
 }
 
-/* Marks this moment with a name: snapshots contain the newest 32767 marks. name is any text; it is
- * copied, and truncated to 71 bytes. Returns GPUPOOL_INVALID if it is NULL. While recording is off, marks
- * are lost. */
+/* Marks this moment with a name: snapshots contain the newest 32767 marks. `name` is any text; it is copied,
+ * and truncated to 71 bytes. Returns GPUPOOL_INVALID if `name` is NULL. While recording is off, marks are
+ * lost. */
 static inline gpupool_result_t gpupool_mark(const char *name)
 {
   GPUPOOL_CALL(mark, (name), GPUPOOL_NOT_LOADED);
@@ -307,23 +309,23 @@ static inline gpupool_result_t gpupool_scope_end(uint64_t scope, gpupool_report_
   GPUPOOL_CALL(scope_end, (scope, ret_report, sizeof(*ret_report)), GPUPOOL_NOT_LOADED);
 }
 
-/* Sets how much the library prints to stderr or GPUPOOL_LOG: 0, 1 or 2, as GPUPOOL_VERBOSE. */
+/* Sets how much the library prints to stderr or GPUPOOL_LOG: 0, 1 or 2, like GPUPOOL_VERBOSE. */
 static inline gpupool_result_t gpupool_set_verbose(int level)
 {
   GPUPOOL_CALL(set_verbose, (level), GPUPOOL_NOT_LOADED);
 }
 
 /*
- * gpupool_retain adds a reference to memory of cudaMalloc or cudaMallocAsync that the pool serves, identified
- * by the address that the program got: the pool does not reuse the memory until the last reference is
- * released. The program's cudaFree releases one reference; each gpupool_retain needs one gpupool_release.
- * When the context ends, the memory ends despite references. The program may also retain memory that it has
- * freed, while another reference is left. Returns GPUPOOL_UNKNOWN if no used block of the pool begins at
- * address: the driver served the memory, or it was freed.
+ * gpupool_retain adds a reference to a block that the pool allocated for cudaMalloc or cudaMallocAsync.
+ * `address` is the address that the program received. The pool does not reuse the block until the last
+ * reference is released. The program's cudaFree releases one reference; each gpupool_retain needs one
+ * gpupool_release. When the context ends, the memory is gone despite references. The program may also retain
+ * a block that it has freed, while another reference is left. Returns GPUPOOL_UNKNOWN if no used block of the
+ * pool begins at `address`: the driver served the memory, or it was freed.
  *
- * The last release counts as the free: it may call the driver's free, which may wait, and work submitted
- * before may still use the memory. Returns GPUPOOL_UNKNOWN if no reference of gpupool_retain is left on such
- * a block, or the driver refused to free it.
+ * gpupool_release releases one reference. The last release counts as the free: it may call the driver's free,
+ * which may wait, and work submitted before may still use the memory. Returns GPUPOOL_UNKNOWN if no reference
+ * of gpupool_retain is left on such a block, or the driver refused to free it.
  */
 static inline gpupool_result_t gpupool_retain(const void *address)
 {

@@ -13,12 +13,12 @@
 
 #define BUCKETS 256
 
-/* Calls the driver as PyTorch would: in a preloaded library through the library's own hooks, which see the
- * call. Otherwise the hooks must not run, because they would start the library. */
+/* Calls the driver as PyTorch would. If the library is preloaded, the library's own hook makes the call.
+ * Otherwise the hooks must not run, because they would start the library. */
 #define CALL(symbol, ...)                                                                                    \
   (gp_api_is_preloaded() ? hook_##symbol(__VA_ARGS__) : GP_REAL_CALL(symbol, __VA_ARGS__))
 
-/* A stream that uses a block of another stream. */
+/* A use of a block in a stream other than the block's own. */
 typedef struct use {
   struct use *next;
   CUdeviceptr pointer;
@@ -53,8 +53,8 @@ static bool is_ready(void)
   return gp_real_bind();
 }
 
-/* Makes the device's primary context current if another device's context is. The caller passes the result to
- * leave_device. */
+/* Makes the device's primary context current, unless a context of the device is current. Returns the context
+ * that leave_device must pop, or NULL. */
 static CUcontext enter_device(int device)
 {
   CUdevice current;
@@ -84,8 +84,8 @@ static bool is_captured(CUstream stream)
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Returns true if no stream is capturing: a capturing stream and one that is not capturing cannot be
- * ordered. */
+/* Returns true if the free can be ordered after `uses`: if `uses` is empty, or none of the streams is
+ * capturing. A capturing stream cannot be ordered with one that is not capturing. */
 static bool may_order(CUstream stream, const use_t *uses)
 {
   bool captured = uses && is_captured(stream);
@@ -102,7 +102,7 @@ static void order_behind(CUstream stream, CUstream other)
     return;
   if (CALL(cuEventRecord, event, other) == CUDA_SUCCESS)
     (void)CALL(cuStreamWaitEvent, stream, event, 0);
-  (void)CALL(cuEventDestroy_v2, event); /* the driver frees it once it is complete */
+  (void)CALL(cuEventDestroy_v2, event); /* the driver releases the event once it has completed */
 }
 
 static void free_behind(CUdeviceptr pointer, int device, CUstream stream, use_t *uses)

@@ -1,4 +1,4 @@
-/* The functions of gpupool.h with which a program makes the requests of `gpupool ctl`, or takes references to
+/* The functions of gpupool.h that correspond to requests of `gpupool ctl`, and those that count references to
  * blocks. */
 #include <errno.h>
 #include <string.h>

@@ -11,12 +11,12 @@
 #define SCOPES_MAX 64
 
 /*
- * Invariants, under gp_api_lock: open scopes have different numbers. begin has the device's statistics at the
- * begin of the scope. highest has the peaks since then, except those of the device's present window
- * (pool/engine.h, gp_engine_turn_peaks).
+ * Invariants, under gp_api_lock: open scopes have different numbers. `begin` is a copy of the device's
+ * statistics from when the scope began. `highest` has the peaks since then, except those of the device's
+ * current window of peaks (pool/engine.h, gp_engine_turn_peaks).
  */
 typedef struct scope {
-  uint64_t number; /* 0: free */
+  uint64_t number; /* 0: the entry is free */
   int device;
   uint64_t begin_ns;
   gp_stats_t begin;
@@ -36,7 +36,7 @@ static void raise_peaks(gp_stats_t *highest, const gp_stats_t *window)
 }
 
 /* Begins a new window of peaks for the device, and adds the peaks of the last window to the device's open
- * scopes. The caller holds gp_api_lock. */
+ * scopes. Stores the device's statistics in *ret_now. The caller holds gp_api_lock. */
 static void turn(gp_engine_t *engine, int device, bool resets, gp_stats_t *ret_now)
 {
   gp_assert(gp_lock_is_held(&gp_api_lock));
@@ -50,11 +50,11 @@ static void turn(gp_engine_t *engine, int device, bool resets, gp_stats_t *ret_n
 void gp_scopes_reset_peaks(gp_engine_t *engine, int device)
 {
   gp_stats_t now;
-  turn(engine, device, true, &now); /* in one step: a peak between two steps would be in no scope */
+  turn(engine, device, true, &now); /* in one step: two steps could lose a peak between them */
 }
 
-/* Returns the open scope of that number, or a free entry if number is 0; NULL if there is none. The caller
- * holds gp_api_lock. */
+/* Returns the open scope with this number, or a free entry if `number` is 0; NULL if there is none. The
+ * caller holds gp_api_lock. */
 static scope_t *find(uint64_t number)
 {
   gp_assert(gp_lock_is_held(&gp_api_lock));
@@ -170,7 +170,7 @@ GP_API gpupool_result_t gpupool_api_scope_end(
     return GPUPOOL_UNKNOWN;
   mark(GP_MARK_END, ended.device, number, ended.name);
   report = report_of(&ended, now);
-  if (ret_report) /* a program built with another version may know fewer members */
+  if (ret_report) /* a program built with another version may have a shorter report */
     memcpy(ret_report, &report, report_bytes < sizeof(report) ? report_bytes : sizeof(report));
   return GPUPOOL_OK;
 }

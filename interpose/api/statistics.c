@@ -16,7 +16,7 @@
 typedef struct text {
   char *bytes; /* NULL is legal if capacity is 0 */
   size_t capacity;
-  size_t length; /* of the whole text */
+  size_t length; /* length of the whole text, also of the part that did not fit */
 } text_t;
 
 static void text_add(text_t *text, const char *format, ...)

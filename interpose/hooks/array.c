@@ -50,7 +50,7 @@ static uint64_t element_bits(unsigned format, unsigned channels)
   case 0xb4: return 24;
   case 0xb3: /* 10 and 16 bit, 4:4:4 */
   case 0xb5: return 48;
-  case 0xc0: /* UNORM, SNORM: the channels are in the name */
+  case 0xc0: /* UNORM, SNORM: the number of channels is in the format's name */
   case 0xc6: return 8;
   case 0xc1:
   case 0xc7:
@@ -72,7 +72,7 @@ static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level
 {
   bool has_layers = array->Flags & (ARRAY_LAYERED | ARRAY_CUBEMAP);
   size_t width = array->Width >> level ? array->Width >> level : 1;
-  size_t height = array->Height >> level ? array->Height >> level : 1; /* 0 in arrays of fewer dimensions */
+  size_t height = array->Height >> level ? array->Height >> level : 1; /* 0 in arrays with fewer dimensions */
   size_t depth = has_layers ? array->Depth : array->Depth >> level;
   uint64_t bits;
 

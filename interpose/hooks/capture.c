@@ -1,11 +1,11 @@
 /*
- * Stream captures. While one is running the library makes no driver calls of its own, because many calls are
- * prohibited then and would invalidate the capture. It does not pool for threads that CUDA prohibits from
- * allocating.
+ * Stream captures. While a capture is running, the library makes no driver calls of its own: many calls are
+ * prohibited then, and would invalidate the capture. The library does not pool for threads that CUDA
+ * prohibits from allocating.
  *
- * A hook counts the capture before it calls the driver, so that no call of the library falls in between, and
- * reverts that if the capture did not begin. A capture ends with the driver's success, with its stream, or
- * with its context (gp_engine_suspend_in).
+ * A hook counts a capture before it calls the driver, so that the library makes no call in between. If the
+ * capture did not begin, the hook reverts the count. A capture ends with the driver's success, with its
+ * stream, or with its context (gp_engine_suspend_in).
  */
 #include "interpose/hooks/capture_records.h"
 #include "interpose/hooks/hooks.h"
@@ -13,23 +13,23 @@
 #include "interpose/routes/real.h"
 #include "base/cancel.h"
 
-/* A capture during the driver's call that begins or ends it. If the thread is cancelled there, the capture is
- * undone or kept. */
+/* The capture that a driver call is about to begin or end, for the case that the thread is cancelled in the
+ * call: finish_passage undoes a begin, and keep_passage keeps a capture. */
 typedef struct passage {
   gp_engine_t *engine;
-  gp_capture_t *capture; /* NULL: none */
+  gp_capture_t *capture; /* NULL: no capture */
 } passage_t;
 
-/* The thread was cancelled while it began a capture: finishes the capture, because the program cannot end a
- * capture whose begin has not returned. */
+/* Finishes a capture if the thread was cancelled in the driver's call that begins it: the program cannot end
+ * a capture whose begin has not returned. */
 static void finish_passage(void *arg)
 {
   const passage_t *passage = arg;
   gp_capture_finish(passage->engine, passage->capture);
 }
 
-/* The thread was cancelled in the driver's call, which may or may not have ended the capture: keeps counting
- * the capture until its stream or its context ends. */
+/* Keeps a capture if the thread was cancelled in the driver's call that ends it. That call may or may not
+ * have ended the capture, so the capture counts until its stream or its context ends. */
 static void keep_passage(void *arg)
 {
   const passage_t *passage = arg;
@@ -47,8 +47,9 @@ static CUresult began(gp_engine_t *engine, gp_capture_t *capture, CUresult resul
 }
 
 /*
- * Returns the threads to which CUDA prohibits "potentially unsafe" calls, such as cudaMalloc (cuda.h at
- * cuThreadExchangeStreamCaptureMode). A thread may have exempted itself: the driver then accepts its calls.
+ * Returns the reach of a capture: the threads to which CUDA prohibits "potentially unsafe" calls, such as
+ * cudaMalloc (cuda.h at cuThreadExchangeStreamCaptureMode). A thread may have exempted itself: the driver
+ * then accepts its calls.
  */
 static gp_reach_t reach_of(CUstreamCaptureMode mode)
 {
@@ -102,7 +103,7 @@ CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph 
       cuStreamBeginCaptureToGraph_ptsz, reach_of(mode), stream, stream, graph, nodes, edges, count, mode);
 }
 
-/* Captures into the graph's existing nodes (13.3); otherwise an ordinary capture. */
+/* Captures into the graph's existing nodes (13.3); in other respects this is an ordinary capture. */
 CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph(
     CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user_data)
 {
@@ -131,9 +132,9 @@ CUresult CUDAAPI hook_cuStreamBeginCaptureToCig_ptsz(CUstream stream, void *para
 
 /*
  * Returns true if cuStreamEndCapture, which returned `result`, has left the stream without a capture. The
- * documented capture errors decide this directly. After any other error this queries the driver about the
- * stream, a handle that the program has just used. If the query fails, the capture counts as running: it will
- * end with its stream.
+ * documented capture errors decide this directly. After any other error the function asks the driver for the
+ * stream's state; the program has just used the handle. If the query fails, the capture counts as running: it
+ * will end with its stream.
  */
 static bool is_over(CUresult result, CUstream stream)
 {

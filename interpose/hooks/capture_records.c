@@ -18,8 +18,8 @@
 struct gp_capture {
   gp_list_t link; /* in captures */
   gp_engine_t *engine;
-  CUstream stream; /* CU_STREAM_PER_THREAD for that stream, even if the program passed NULL */
-  uint64_t thread; /* the thread of a per-thread stream, else 0 */
+  CUstream stream; /* CU_STREAM_PER_THREAD for the per-thread stream, even if the program passed NULL */
+  uint64_t thread; /* number of the thread that owns the per-thread stream, else 0 */
   gp_context_t *context;
   gp_suspension_t suspension;
 };
@@ -36,7 +36,7 @@ static gp_list_t *filed(void)
 
 static _Atomic uint64_t last_thread;
 static _Thread_local uint64_t this_thread
-    __attribute__((tls_model("initial-exec"))); /* 0: none yet; never reused */
+    __attribute__((tls_model("initial-exec"))); /* 0: no number yet; numbers are never reused */
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;

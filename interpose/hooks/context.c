@@ -1,5 +1,5 @@
 /* Hooks of contexts. The pool must know each context before work is submitted to it, because reuse needs a
- * completion proof for every context. When a context ends, its memory ends with it. */
+ * completion proof for every context. When a context ends, the driver frees its memory. */
 #include <stdatomic.h>
 
 #include "interpose/hooks/current_context.h"
@@ -16,13 +16,13 @@ static CUresult created(CUresult result, CUcontext *context)
     gp_engine_t *engine = gp_library_engine();
     gp_user_context_created(*context);
     if (engine)
-      (void)gp_current_context(engine); /* the new context is current: creates its record */
+      (void)gp_current_context(engine); /* creates the record of the new context, which is current */
   }
   return result;
 }
 
-/* Creates a context. A context takes device memory: its creation must not fail because of memory that the
- * pool keeps. */
+/* Creates a context. The driver allocates device memory for the context, so the call must not fail because of
+ * memory that the pool keeps. */
 #define CREATE_CONTEXT(symbol, context, device, ...)                                                         \
   CUresult result;                                                                                           \
   GP_FORWARD_HIDDEN_ON(result, device, GP_REAL_CALL(symbol, context, __VA_ARGS__));                          \
@@ -74,9 +74,9 @@ CUresult CUDAAPI hook_cuCtxPushCurrent_v2(CUcontext context)
   return made_current(engine, GP_REAL_CALL(cuCtxPushCurrent_v2, context), context);
 }
 
-/* Makes a record of the context that is current after a pop. The library may see two contexts here for the
- * first time: the popped one, if a function that the tables do not know made it current (the entry into the
- * library has recorded it, after_unknown.h), and the one below it. */
+/* Creates the record of the context that is current after a pop. The library may see two contexts here for
+ * the first time. The popped context is new if a function that is missing from the tables made it current;
+ * the entry into the library has then recorded it (after_unknown.h). The context below it may be new, too. */
 static CUresult popped(gp_engine_t *engine, CUresult result)
 {
   if (engine && result == CUDA_SUCCESS)
@@ -120,9 +120,9 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 }
 
 /*
- * Stops pooling because of a green context that completion proofs of the primary context do not cover
- * (current_context.h). Called before the driver's call that lets the program use the green context, so that
- * the pool reuses no block in between.
+ * Stops pooling because of a green context whose work the completion proofs of the primary context do not
+ * cover (current_context.h). Called before the driver's call that lets the program use the green context, so
+ * that the pool reuses no block in between.
  */
 static void forward_for_green(void)
 {
@@ -163,7 +163,7 @@ CUresult CUDAAPI hook_cuCtxFromGreenCtx(CUcontext *context, void *green)
 }
 
 /*
- * A context that the program destroys. During the driver's call the pool is suspended, because no other
+ * State for the destruction of a context. During the driver's call the pool is suspended, because no other
  * thread may wait for the context or query its fences for the pool. The pool forgets the context's memory
  * only after the driver's success: if the driver refuses, nothing has changed.
  */
@@ -177,7 +177,7 @@ static ending_t begin_destroy(CUcontext handle)
 {
   ending_t ending = {gp_library_engine(), NULL, handle};
   if (ending.engine) {
-    /* Finds it by the handle alone, because every record under that handle is invalid afterwards. */
+    /* Finds the context by its handle alone, because every record with that handle is invalid afterwards. */
     ending.context = handle ? gp_engine_find_context(ending.engine, handle) : NULL;
     gp_engine_search_ending(ending.engine, ending.context);
     gp_engine_async_leave(ending.engine, ending.context);
@@ -186,8 +186,8 @@ static ending_t begin_destroy(CUcontext handle)
   return ending;
 }
 
-/* The thread was cancelled in the driver's call. If the context has ended, the next driver call about it
- * reveals that. */
+/* Resumes the pool after the thread was cancelled in the driver's call. If the context has ended, the next
+ * driver call about the context reveals that. */
 static void leave_ending(void *arg)
 {
   const ending_t *ending = arg;
@@ -223,8 +223,8 @@ CUresult CUDAAPI hook_cuCtxDestroy_v2(CUcontext handle)
   return end_destroy(&ending, result);
 }
 
-/* Deprecated counterpart of cuCtxAttach: releases a reference, and destroys the context with the last one. A
- * destroyed context no longer has an id. */
+/* Deprecated counterpart of cuCtxAttach: releases a reference, and destroys the context if it was the last
+ * one. A destroyed context no longer has an id. */
 CUresult CUDAAPI hook_cuCtxDetach(CUcontext handle)
 {
   ending_t ending = begin_destroy(handle);
@@ -256,7 +256,8 @@ static CUresult end_reset(const ending_t *ending, CUdevice device, CUresult resu
   return result;
 }
 
-/* Releases memory before the primary context ends, unless the device has other contexts, which remain. */
+/* Releases memory to the driver before the primary context ends. If the device has other contexts, which
+ * remain, releases nothing. */
 static void leave_device(CUdevice device)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -286,9 +287,9 @@ CUresult CUDAAPI hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
   return end_reset(&ending, device, result);
 }
 
-/* Returns true if the device's primary context is active. The last release resets it, and only the driver
- * knows which release was the last. A single failed query proves nothing: the pool might forget a live
- * context. A driver that has ended fails each time. */
+/* Returns true if the device's primary context is active. The last release resets the context, and only the
+ * driver knows which release was the last. A single failed query proves nothing, and the pool might forget a
+ * live context, so the function queries up to three times. A driver that has ended fails each time. */
 static bool primary_is_active(CUdevice device)
 {
   unsigned flags;
@@ -325,8 +326,8 @@ CUresult CUDAAPI hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
   return end_release(&ending, device, result);
 }
 
-/* A green context has a reference to its device's primary context, perhaps the last one. Its handle does not
- * reveal the device, so this checks the primary contexts of all devices. */
+/* Destroys a green context. A green context has a reference to its device's primary context, perhaps the last
+ * one. Its handle does not reveal the device, so the hook checks the primary contexts of all devices. */
 CUresult CUDAAPI hook_cuGreenCtxDestroy(void *green)
 {
   ending_t ending = begin_reset();

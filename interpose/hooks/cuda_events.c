@@ -7,12 +7,12 @@
 #include "base/assert.h"
 #include "base/lock.h"
 
-/* Guarded by the lock. */
+/* The record of an event, guarded by the lock. */
 typedef struct event {
   gp_stream_point_t point; /* valid if version is not 0 */
-  uint64_t version;        /* never reused; 0: the event stands for no point */
-  unsigned recording;      /* number of records in the driver's call now */
-  bool overlapped;         /* two records have overlapped since the last time that none was in progress */
+  uint64_t version;        /* never reused; 0: the event has no stream point */
+  unsigned recording;      /* number of threads that are recording the event in the driver */
+  bool overlapped;         /* set when two records overlap; cleared when no record is in progress */
   bool distrusted;
 } event_t;
 

@@ -10,10 +10,10 @@
 #include "base/lock.h"
 
 /*
- * The record of the context that this thread has seen last. The driver reuses the handles of ended contexts,
- * so a record is valid only while the handle still has the id from its creation (cuCtxGetId, CUDA 12.0:
- * unique for the life of the program). Older drivers have no ids; there the hooks of calls that end contexts
- * have to suffice.
+ * The context that this thread has seen last. The driver reuses the handles of ended contexts, so a record is
+ * valid only while the handle still has the id from its creation (cuCtxGetId, CUDA 12.0: unique for the life
+ * of the program). Older drivers have no ids; with them the library relies on the hooks of calls that end
+ * contexts.
  */
 static _Thread_local struct {
   CUcontext handle;
@@ -21,7 +21,7 @@ static _Thread_local struct {
   gp_context_t *context;
 } seen __attribute__((tls_model("initial-exec")));
 
-/* Records by id, for threads that switch between contexts. Green contexts have none. */
+/* Records by context id, for threads that switch between contexts. Green contexts have no records. */
 #define BY_ID 16
 static _Atomic(gp_context_t *) by_id[BY_ID];
 
@@ -29,8 +29,8 @@ static gp_address_map_t user_contexts = GP_ADDRESS_MAP_INIT;
 
 void gp_user_context_created(CUcontext handle)
 {
-  /* If there is no host memory for this, the context is treated as a primary one. A device reset then forgets
-   * too much of the pool, and the driver serves the program's frees of those blocks. */
+  /* If there is no host memory for the entry, the context is treated as a primary context. A device reset
+   * then removes too many blocks from the pool, and the driver serves the program's frees of those blocks. */
   (void)gp_address_map_insert(&user_contexts, (uint64_t)(uintptr_t)handle, handle);
 }
 
@@ -44,19 +44,20 @@ static bool is_user_context(CUcontext handle)
   return gp_address_map_find(&user_contexts, (uint64_t)(uintptr_t)handle) != NULL;
 }
 
-/* Green contexts, with the driver's handle and the context to which one was converted. The lock guards the
- * list and its entries; an entry that is not in the list belongs to the thread that took it. */
+/* A green context: the driver's handle, and the context to which the program converted the green context. The
+ * lock guards the list and its entries; an entry that a thread has taken out of the list belongs to that
+ * thread. */
 struct gp_green {
   const void *handle;
   CUcontext converted;   /* NULL: not converted yet */
-  unsigned long long id; /* of the converted context, because the driver reuses handles */
+  unsigned long long id; /* id of `converted`, because the driver reuses handles */
   CUdevice device;
   struct gp_green *next;
 };
 
 static gp_lock_t green_lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static gp_green_t *greens;
-atomic_int gp_green_contexts_count; /* converted ones; if 0, the list need not be searched */
+atomic_int gp_green_contexts_count; /* converted green contexts; if 0, the list need not be searched */
 
 static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
 {
@@ -65,7 +66,7 @@ static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
   unsigned long long id;
   CUcontext handle = NULL;
 
-  int cancel_state = gp_cancel_hold(); /* a cancelled thread must not leave the reference behind */
+  int cancel_state = gp_cancel_hold(); /* a thread that is cancelled must not leave the reference behind */
   CUresult result = GP_REAL_CALL(cuDevicePrimaryCtxRetain, &handle, device);
   /* The green context has its own reference, so the primary context stays active. */
   if (result == CUDA_SUCCESS)
@@ -73,7 +74,7 @@ static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
   gp_cancel_restore(cancel_state);
   if (result != CUDA_SUCCESS)
     return NULL;
-  if (GP_REAL_CALL(cuCtxGetId, handle, &id) != CUDA_SUCCESS) /* CUDA 12.0; green contexts came with 12.4 */
+  if (GP_REAL_CALL(cuCtxGetId, handle, &id) != CUDA_SUCCESS) /* since CUDA 12.0; green contexts since 12.4 */
     return NULL;
   primary.handle = handle;
   primary.id = id;
@@ -129,7 +130,7 @@ void gp_green_context_converted(const void *green, CUcontext handle)
   unsigned long long id = 0;
 
   if (GP_REAL_CALL(cuCtxGetId, handle, &id) != CUDA_SUCCESS)
-    return; /* the context cannot become current then */
+    return; /* a context without an id cannot become current */
   gp_lock_take(&green_lock);
   gp_green_t *entry = find_green(green);
   if (entry && !entry->converted)
@@ -151,7 +152,7 @@ gp_green_t *gp_green_context_take(const void *green)
   if (entry) {
     *link = entry->next;
     if (entry->converted) {
-      gp_assert(atomic_load(&gp_green_contexts_count) > 0); /* the caller holds the lock */
+      gp_assert(atomic_load(&gp_green_contexts_count) > 0); /* green_lock is held */
       atomic_fetch_sub(&gp_green_contexts_count, 1);
     }
   }
@@ -172,7 +173,7 @@ void gp_green_context_taken(gp_green_t *entry, bool destroyed)
   }
 }
 
-/* Returns true if the context is a green one, and stores its device in *ret_device. */
+/* Returns true if the context is a converted green context, and stores its device in *ret_device. */
 static bool is_green(CUcontext handle, unsigned long long id, CUdevice *ret_device)
 {
   if (!gp_green_contexts_exist())
@@ -195,8 +196,8 @@ static gp_context_t *remember(CUcontext handle, unsigned long long id, gp_contex
   return context;
 }
 
-/* Returns the current context's record if it is not the one that the thread has seen last, and always with a
- * driver that has no ids. */
+/* Returns the current context's record if this thread has not seen the context last. With a driver that has
+ * no context ids, the library always calls this function. */
 static __attribute__((noinline)) gp_context_t *ask_for_current(gp_engine_t *engine)
 {
   CUcontext handle = NULL;
@@ -235,7 +236,7 @@ static __attribute__((noinline)) gp_context_t *find_current(gp_engine_t *engine,
 }
 
 /* Makes one driver call: "If context is supplied as NULL and there is one current, the Id of the current
- * context is returned" (cuda.h at cuCtxGetId). The id is enough; the handle adds nothing. */
+ * context is returned" (cuda.h at cuCtxGetId). The id alone identifies the context. */
 gp_context_t *gp_current_context(gp_engine_t *engine)
 {
   unsigned long long id = 0;
@@ -281,7 +282,7 @@ gp_context_t *gp_synchronized_context(gp_engine_t *engine, CUcontext handle)
     return context;
   if (GP_REAL_CALL(cuCtxGetCurrent, &current) != CUDA_SUCCESS || !current)
     return NULL;
-  return known_context(engine, current); /* green contexts have no record */
+  return known_context(engine, current); /* NULL for a green context, which has no record */
 }
 
 gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream)
@@ -290,7 +291,7 @@ gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream)
 
   if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD || !GP_REAL(cuStreamGetCtx))
     return gp_current_context(
-        engine); /* every context has streams of that kind; the driver is older than 9.2 */
+        engine); /* a default stream belongs to the current context; drivers before 9.2 lack the query */
   if (GP_REAL(cuStreamGetCtx)(stream, &handle) != CUDA_SUCCESS || !handle)
     return NULL;
   return known_context(engine, handle);

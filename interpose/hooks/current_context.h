@@ -10,20 +10,20 @@
 
 /*
  * Returns the record of the calling thread's current context, and creates it on the first call for that
- * context. NULL if the thread has no context, or a driver call fails. For a green context it is the record of
- * the device's primary context, which owns the memory allocated in the green one. Makes one driver call
- * (cuCtxGetId) for a known context, else three or more.
+ * context. Returns NULL if the thread has no context, or a driver call fails. For a green context, returns
+ * the record of the device's primary context, which owns the memory allocated in the green context. Makes one
+ * driver call (cuCtxGetId) for a known context, else three or more.
  */
 gp_context_t *gp_current_context(gp_engine_t *engine);
 
-/* Returns the current context's record for a free, comparing only the handle. Makes one driver call
- * (cuCtxGetCurrent) unless the current context has changed: that call is faster than cuCtxGetId, and drivers
- * without context ids have it. */
+/* Returns the current context's record like gp_current_context, but compares only the handle. For frees.
+ * Makes one driver call (cuCtxGetCurrent) unless the current context has changed. That call is faster than
+ * cuCtxGetId, and drivers without context ids have it, too. */
 gp_context_t *gp_current_context_by_handle(gp_engine_t *engine);
 
-/* Returns the record of the context whose work a synchronization of `handle` (NULL: the current context)
- * covers. NULL if there is no such record, and for a green context, whose synchronization covers only a part
- * of a context. */
+/* Returns the record of the context whose work a synchronization of `handle` covers; a NULL handle is the
+ * current context. Returns NULL if there is no such record, or for a green context, because its
+ * synchronization covers only a part of a context. */
 gp_context_t *gp_synchronized_context(gp_engine_t *engine, CUcontext handle);
 
 /*
@@ -35,15 +35,15 @@ gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream);
 /*
  * Green contexts. Their streams can have work although the green context is never current; a synchronization
  * or an event of the device's primary context covers that work (cuda.h, cuCtxSynchronize and
- * cuCtxRecordEvent). So created makes a record of the primary context, and memory allocated or freed while a
- * green context is current belongs to the primary context. created and is_known return false if the library
- * cannot do so: the driver cannot record an event for a context (before 12.5), or the library did not see the
- * green context's creation.
+ * cuCtxRecordEvent). So gp_green_context_created makes a record of the primary context. Memory allocated or
+ * freed while a green context is current belongs to the primary context. gp_green_context_created and
+ * gp_green_context_is_known return false if the library cannot follow the green context: the driver cannot
+ * record an event for a context (before 12.5), or the library did not see the green context's creation.
  */
 bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice device);
 bool gp_green_context_is_known(const void *green);
 
-extern atomic_int gp_green_contexts_count; /* private */
+extern atomic_int gp_green_contexts_count; /* private to the function below */
 
 /* Returns true if a green context was converted (cuCtxFromGreenCtx), and so may be current. */
 static inline bool gp_green_contexts_exist(void)
@@ -51,17 +51,19 @@ static inline bool gp_green_contexts_exist(void)
   return atomic_load_explicit(&gp_green_contexts_count, memory_order_relaxed) > 0;
 }
 
-/* Called after the conversion of a known green context; handle is the driver's result. */
+/* Records the context to which a known green context was converted; `handle` is the driver's result. */
 void gp_green_context_converted(const void *green, CUcontext handle);
 
-/* Call take before the driver destroys a green context, because the driver may give its handle to another
- * thread at once. Call taken afterwards, with the result. take returns NULL if the green context is
- * unknown. */
+/* gp_green_context_take removes the entry before the driver destroys a green context, because the driver may
+ * give the handle to another thread at once. It returns NULL if the green context is unknown. The caller
+ * passes the entry and the driver's result to gp_green_context_taken, which frees the entry or puts it
+ * back. */
 typedef struct gp_green gp_green_t;
 gp_green_t *gp_green_context_take(const void *green);
 void gp_green_context_taken(gp_green_t *entry, bool destroyed);
 
-/* Called when the program creates or destroys a context, as opposed to using a device's primary one. */
+/* Record that the program has created or destroyed a context of its own. A device's primary context is not
+ * recorded. */
 void gp_user_context_created(CUcontext handle);
 void gp_user_context_destroyed(CUcontext handle);
 

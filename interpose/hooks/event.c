@@ -1,5 +1,5 @@
 /*
- * Hooks of events. They note at which point of a stream an event was recorded, and when the program or a
+ * Hooks of events. They record at which point of a stream an event was recorded, and that the program or a
  * stream has waited for the event (cuda_events.h). Such waits prove when memory freed in stream order may be
  * reused.
  */
@@ -17,15 +17,15 @@
 #define NODE_EVENT_RECORD 7
 #define NODE_EVENT_OFFSET 16
 
-/* Returns the engine if the library tracks events at present, else NULL. */
+/* Returns the engine if the library tracks events now, else NULL. */
 static gp_engine_t *followed(gp_engine_t *engine)
 {
   bool is_wanted = engine && gp_stream_points_are_wanted(engine) && gp_stream_points_trust_events(engine);
   return is_wanted ? engine : NULL;
 }
 
-/* Returns true if the library tracks events or may do so later: it always notes which events may be recorded
- * unseen. */
+/* Returns true if the library tracks events or may do so later. Even while it does not track events, it notes
+ * which events may be recorded without a hook seeing it. */
 static bool may_follow(void)
 {
   const gp_engine_t *engine = gp_library_engine();
@@ -33,13 +33,14 @@ static bool may_follow(void)
 }
 
 typedef struct recording {
-  gp_engine_t *engine; /* NULL: the event is not tracked, and asked and point are undefined */
+  gp_engine_t *engine; /* NULL: the event is not tracked, and `asked` and `point` are undefined */
   CUevent event;
   uint64_t asked;
   gp_stream_point_t point;
 } recording_t;
 
-/* Called before the driver's call: the event does not cover work that is submitted to the stream later. */
+/* Begins to record an event. Takes the stream's point before the driver's call, because the event does not
+ * cover work that is submitted to the stream later. */
 static void begin(recording_t *recording, CUevent event, CUstream stream, bool per_thread)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -57,7 +58,7 @@ static CUresult end(recording_t *recording, CUresult result)
 {
   if (!recording->engine)
     return result;
-  /* During a capture the event may stand for a node of a graph. */
+  /* During a capture the event may stand for a node of a graph, and then has no point. */
   if (result != CUDA_SUCCESS || !gp_engine_may_conclude(recording->engine, recording->asked))
     recording->point = (gp_stream_point_t){.stream_record = NULL};
   gp_event_record_end(recording->event, &recording->point);
@@ -78,7 +79,7 @@ CUresult CUDAAPI hook_cuEventRecord_ptsz(CUevent event, CUstream stream)
   return end(&recording, GP_REAL_CALL(cuEventRecord_ptsz, event, stream));
 }
 
-/* With RECORD_EXTERNAL a graph records the event at each launch. */
+/* Distrusts the event if `flags` has RECORD_EXTERNAL: a graph then records the event at each launch. */
 static void look_at_flags(CUevent event, unsigned flags)
 {
   if (flags & RECORD_EXTERNAL && may_follow())
@@ -167,8 +168,8 @@ static void ask_to_wait(asking_t *asking, CUevent event, CUstream stream, bool p
   ask(asking, engine, event);
 }
 
-/* After a stream has waited for an event, its later work runs after the event's point; so does memory that it
- * requests. */
+/* Notes that a stream waits for an event. The stream's later work runs after the event's point, and so does
+ * work on memory that the stream allocates later. */
 static CUresult waits(const asking_t *asking, CUstream stream, bool per_thread, CUresult result)
 {
   if (asking->engine && result == CUDA_SUCCESS && gp_engine_may_conclude(asking->engine, asking->asked) &&
@@ -191,7 +192,7 @@ CUresult CUDAAPI hook_cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, uns
   return waits(&asking, stream, true, GP_REAL_CALL(cuStreamWaitEvent_ptsz, stream, event, flags));
 }
 
-/* Such an event covers a whole context, and proves nothing about a single stream. */
+/* Records an event that covers a whole context, and so proves nothing about a single stream. */
 CUresult CUDAAPI hook_cuCtxRecordEvent(CUcontext context, CUevent event)
 {
   recording_t recording = {.engine = followed(gp_library_engine()), .event = event};
@@ -209,7 +210,7 @@ CUresult CUDAAPI hook_cuGreenCtxRecordEvent(void *green, CUevent event)
 }
 
 /*
- * Graphs and other processes
+ * Events that graphs and other processes may record
  */
 
 static void distrust(CUevent event)

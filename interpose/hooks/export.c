@@ -1,8 +1,8 @@
 /*
- * Hooks of calls that export memory, or set driver attributes that stay with it. The pool must not reuse such
- * a block. So after the driver's success, and before the program gets the result, the hook taints the block,
- * which is then released to the driver when it is freed. This file also has the hooks of queries about the
- * memory at an address.
+ * Hooks of calls that export memory, or set driver attributes that persist while the memory exists. The pool
+ * must not reuse such a block. So after the driver's success, and before the program gets the result, the
+ * hook taints the block, which is then released to the driver when it is freed. This file also has the hooks
+ * of queries about the memory at an address.
  */
 #include "interpose/hooks/export.h"
 
@@ -12,13 +12,12 @@
 #include "interpose/routes/real.h"
 #include "base/log.h"
 
-/* For the program, memory that it has freed does not exist, even if the pool keeps it. The hooks pass this
- * address to the driver in its place: no allocation has it, so the driver answers as it does for freed
- * memory. */
+/* An address that no allocation has. The hooks pass it to the driver in place of an address in memory that
+ * the program has freed and the pool keeps. The driver then returns what it returns for freed memory. */
 #define NO_MEMORY ((CUdeviceptr)1)
 
-/* Returns true if the pool keeps the block that contains pointer as freed memory. Queries the driver for the
- * beginning of the block; that query fails for memory outside the pool. */
+/* Returns true if the program has freed the block that contains `pointer`, and the pool keeps it. Queries the
+ * driver for the beginning of the block; that query fails for memory outside the pool. */
 static bool is_kept(gp_engine_t *engine, CUdeviceptr pointer)
 {
   gp_owner_t owner = engine ? gp_engine_owner(engine, (uint64_t)pointer) : GP_OWNER_PROGRAM;
@@ -30,15 +29,15 @@ static bool is_kept(gp_engine_t *engine, CUdeviceptr pointer)
   return owner == GP_OWNER_POOL;
 }
 
-/* Returns the address to pass to the driver for the program's pointer. The check comes before the call,
- * because the call's effects cannot be undone. */
+/* Returns the address to pass to the driver for the program's `pointer`: NO_MEMORY if the pool keeps the
+ * block. The check comes before the driver's call, because the call's effects cannot be undone. */
 static CUdeviceptr visible(gp_engine_t *engine, CUdeviceptr pointer)
 {
   return is_kept(engine, pointer) ? NO_MEMORY : pointer;
 }
 
-/* Refuses an export. Memory that the program allocates from now on can be exported. Logs one line for all
- * refusals. */
+/* Refuses an export, and makes the memory that the program allocates from now on exportable. Logs one line
+ * for all refusals. */
 static void refuse(gp_engine_t *engine, bool is_mapped)
 {
   static atomic_flag has_reported = ATOMIC_FLAG_INIT;
@@ -50,8 +49,8 @@ static void refuse(gp_engine_t *engine, bool is_mapped)
                   : "memory cut from a larger driver allocation cannot be shared with other processes");
 }
 
-/* Returns true for memory that without this library would come from a device's default pool. Such memory
- * cannot be exported in either case. */
+/* Returns true for memory that would come from a device's default pool without the library. Such memory
+ * cannot be exported, with or without the library. */
 static bool is_async(const gp_part_t *part)
 {
   return part->is_mapped && !part->context;
@@ -69,8 +68,8 @@ bool gp_refuse_mapped(gp_engine_t *engine, CUdeviceptr pointer)
 
 /*
  * Returns the address to pass to the driver for an export of `size` bytes. Mapped memory is not exported,
- * because the pool moves it and may give it to another owner. A library that exports whole pages may begin
- * before the program's block, in an idle part: that is allowed.
+ * because the pool moves it and may give it to another owner. A program that exports whole pages may begin
+ * before its block, in an idle part of the driver allocation: that is allowed.
  */
 static CUdeviceptr exported(CUdeviceptr pointer, size_t size)
 {
@@ -88,7 +87,7 @@ void gp_taint_pointer(gp_engine_t *engine, CUdeviceptr pointer)
   gp_part_t part;
 
   if (gp_engine_part(engine, (uint64_t)pointer, &part))
-    base = (CUdeviceptr)part.address; /* the driver knows only the segment */
+    base = (CUdeviceptr)part.address; /* the driver would return the beginning of the segment */
   else if (GP_REAL_CALL(cuMemGetAddressRange_v2, &base, NULL, pointer) != CUDA_SUCCESS)
     base = pointer;
   gp_engine_taint(engine, (uint64_t)base);
@@ -102,9 +101,9 @@ static CUresult tainted(CUresult result, CUdeviceptr pointer)
   return result;
 }
 
-/* Returns true if the block is in a segment, but not the first block there. An exported handle gives another
- * process the driver's whole allocation from its beginning, so a handle for a later block would refer to the
- * first one. */
+/* Returns true if the block is in a segment (a larger driver allocation), but is not the first block there.
+ * An exported handle gives another process the driver's whole allocation from its beginning, so a handle for
+ * a later block would refer to the first one. */
 static bool is_inside_segment(const gp_part_t *part)
 {
   return !part->is_mapped && part->address != part->driver_address;
@@ -163,7 +162,8 @@ CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdev
       pointer);
 }
 
-/* From now on peers access the memory through the endpoint, unordered with all streams here. */
+/* Binds memory to an endpoint. Peers then access the memory through the endpoint, without any order with the
+ * streams of this process. */
 CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice device, cuuint64_t offset,
     void *pointer, cuuint64_t size, unsigned long long flags)
 {
@@ -180,19 +180,19 @@ CUresult CUDAAPI hook_cuPointerSetAttribute(
   return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, exported(pointer, 1)), pointer);
 }
 
-/* Finds the program's block that contains the pointer, if the block is a part of larger driver memory. The
- * driver knows only the larger memory: a segment, or mapped pieces, which belong to no context and may be
- * smaller than the block. */
+/* Finds the program's block that contains the pointer, if the block is a part of larger driver memory.
+ * Returns false if there is none. The driver knows only the larger memory: a segment, or mapped pieces, which
+ * belong to no context and may be smaller than the block. */
 static bool find_part(gp_engine_t *engine, CUdeviceptr pointer, gp_part_t *ret_part)
 {
   return engine && gp_engine_part(engine, (uint64_t)pointer, ret_part) && ret_part->is_used;
 }
 
 /*
- * Answers a query of IS_LEGACY_CUDA_IPC_CAPABLE, which libraries make for two reasons. UCX queries it
- * together with the handle types, to choose how to share the memory: for a block that cannot be shared the
- * answer is 0, and UCX copies instead. NCCL queries it alone, to distinguish memory of cudaMalloc from memory
- * of cuMemCreate: a part of larger memory counts as the former.
+ * Returns the value of IS_LEGACY_CUDA_IPC_CAPABLE, which libraries query for two reasons. UCX queries it
+ * together with the handle types, to choose how to share the memory. For a block that cannot be shared the
+ * value is 0, and UCX copies instead. NCCL queries it alone, to distinguish memory of cudaMalloc from memory
+ * of cuMemCreate: a part of larger memory counts as memory of cudaMalloc.
  */
 static unsigned answer_sharing(gp_engine_t *engine, const gp_part_t *part, bool is_to_share)
 {
@@ -242,8 +242,8 @@ static void correct_part(
     *(CUmemoryPool *)data = gp_mempool_default(part.device);
 }
 
-/* A query of peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives a third party access to the
- * memory. */
+/* Treats a query of peer-to-peer tokens as an export: it sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives a
+ * third party access to the memory. */
 CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
   bool exports = attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS;
@@ -273,8 +273,8 @@ CUresult CUDAAPI hook_cuPointerGetAttributes(
   return exports ? tainted(result, pointer) : result;
 }
 
-/* Answers for a part of larger driver memory. For a whole driver allocation the size is the driver's: see
- * doc/interception.md. */
+/* Returns the block's own range if the block is a part of larger driver memory. For a whole driver allocation
+ * the size is the driver's (doc/interception.md). */
 CUresult CUDAAPI hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
   gp_engine_t *engine = gp_library_engine();

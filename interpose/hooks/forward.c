@@ -23,7 +23,7 @@ uint64_t gp_forward_locked_bytes(const void *memory, uint64_t bytes)
   uint64_t address = (uint64_t)(uintptr_t)memory;
   uint64_t begin = address & ~(page - 1), end = address + bytes;
 
-  if (end < address || end > UINT64_MAX - page) /* the driver will refuse it */
+  if (end < address || end > UINT64_MAX - page) /* overflow: the driver will reject the range */
     return bytes;
   return ((end + page - 1) & ~(page - 1)) - begin;
 }
@@ -50,8 +50,8 @@ bool gp_forward_begin(gp_forward_call_t *call)
   return true;
 }
 
-/* The thread was cancelled in the driver's call: cancels the reservation of the bytes, which counted against
- * the limit until now. */
+/* Cancels the reservation of the bytes after the thread was cancelled in the driver's call. Until now the
+ * bytes counted against the limit. */
 void gp_forward_undo(void *arg)
 {
   const gp_forward_call_t *call = arg;
@@ -59,8 +59,8 @@ void gp_forward_undo(void *arg)
     gp_engine_forwarded_cancel(call->engine, call->context, counted(call), call->kind);
 }
 
-/* Makes room for another try. The limit of a device does not cover host memory: such a call is
- * repeated only once, after idle memory of the device was released. */
+/* Makes room for another attempt. Returns false if the call must not be repeated. A device's limit does not
+ * cover host memory: such a call is repeated only once, after idle memory of the device was released. */
 static bool make_room(gp_forward_call_t *call)
 {
   if (!gp_forwarded_is_host(call->kind))
@@ -132,8 +132,8 @@ void gp_forward_free_begin(gp_forward_free_t *call, gp_engine_t *engine, gp_spac
   call->start_ns = gp_clock_now_ns();
 }
 
-/* The thread was cancelled in the driver's call. Other threads may wait for the record, which is on this
- * thread's stack: ends the record. */
+/* Ends the record of a free after the thread was cancelled in the driver's call. The record is on this
+ * thread's stack, and other threads may wait for it. */
 void gp_forward_free_undo(void *arg)
 {
   gp_forward_free_t *call = arg;

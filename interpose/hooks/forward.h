@@ -1,8 +1,8 @@
 /*
  * The steps that all hooks of forwarded memory share: check the limit, call the driver, make room and retry,
- * record. A hook fills a gp_forward_call_t, and passes the driver's call to one of the macros below. Hooks
- * that do nothing else are rows of functions.def (forwarded.c). In all macros `result` is a CUresult variable
- * that receives the program's result.
+ * record the result. A hook fills a gp_forward_call_t, and passes the driver's call to one of the macros
+ * below. Hooks that do nothing else are rows of functions.def (forwarded.c). In all macros `result` is a
+ * CUresult variable that receives the program's result.
  */
 #ifndef GP_INTERPOSE_HOOKS_FORWARD_H
 #define GP_INTERPOSE_HOOKS_FORWARD_H
@@ -18,38 +18,37 @@
 
 typedef struct gp_forward_call {
   /* Set by the hook. */
-  uint64_t bytes; /* upper bound; 0: do not count, the driver will reject the arguments */
-  uint64_t
-      counted;  /* what the limit counts, if not bytes: for several allocations, for whole pages; 0: bytes */
-  uint64_t key; /* see gp_forwarded_t */
+  uint64_t bytes;   /* upper bound; 0: not counted, because the driver will reject the arguments */
+  uint64_t counted; /* bytes that the limit counts, for several allocations or whole pages; 0: `bytes` */
+  uint64_t key;     /* see gp_forwarded_t */
   uint64_t pool;
   gp_forwarded_kind_t kind;
-  int device; /* where the memory is; GP_CURRENT_DEVICE: the current context's device */
+  int device; /* device of the memory; GP_CURRENT_DEVICE: the current context's device */
   CUstream stream;
   bool has_stream;
-  const size_t *pitch; /* NULL, or where the driver stores the pitch of `height` rows, which may be less than
-                          `bytes` */
+  const size_t *pitch; /* where the driver stores the pitch, or NULL; `height` rows of that pitch may need
+                          less than `bytes` */
   size_t height;
 
   /* Set by forward.c. The hook may read is_counted afterwards: if the allocation was counted, its free must
    * be counted, too. */
   bool is_counted;
-  bool is_suspended; /* a capture was running when the call began, so it is not retried */
+  bool is_suspended; /* a capture was running when the call began, so the call is not retried */
   bool has_retried;
   gp_forwarded_retry_t retry;
   gp_engine_t *engine;
-  gp_context_t *context; /* NULL: not counted */
+  gp_context_t *context; /* context whose device the call is counted for; NULL: not counted */
   uint64_t start_ns;
 } gp_forward_call_t;
 
-/* Returns the bytes of the host pages that contain the range, because whole pages are locked. If memory is
+/* Returns the bytes of the host pages that contain the range, because whole pages are locked. If `memory` is
  * NULL, the range begins at a page boundary. */
 uint64_t gp_forward_locked_bytes(const void *memory, uint64_t bytes);
 
 /*
  * Performs an allocation within the limit: result = driver_call. Evaluates driver_call again as long as the
- * driver is out of memory and the library can make more room. place is where the driver stores the address or
- * handle, 8 bytes; it is read only after success.
+ * driver is out of memory and the library can make more room. `place` is where the driver stores the address
+ * or handle, 8 bytes; it is read only after success.
  */
 #define GP_FORWARD_ALLOC(result, call, place, driver_call)                                                   \
   do {                                                                                                       \
@@ -62,10 +61,10 @@ uint64_t gp_forward_locked_bytes(const void *memory, uint64_t bytes);
     }                                                                                                        \
   } while (0)
 
-bool gp_forward_begin(gp_forward_call_t *call); /* binds the driver; false: over the limit */
+bool gp_forward_begin(gp_forward_call_t *call); /* binds the driver; returns false if over the limit */
 bool gp_forward_retry(gp_forward_call_t *call, CUresult result);
 void gp_forward_end(gp_forward_call_t *call, CUresult result, const void *place);
-void gp_forward_undo(void *call); /* the thread was cancelled in the driver's call */
+void gp_forward_undo(void *call); /* for a thread that was cancelled in the driver's call */
 
 /* A free of memory that the pool does not own. */
 typedef struct gp_forward_free {
@@ -75,13 +74,14 @@ typedef struct gp_forward_free {
   gp_forwarded_t memory;
 } gp_forward_free_t;
 
-/* Performs a free of memory that the pool does not own: result = driver_call. Records it if the key is known.
- * If engine is NULL, the library records nothing. */
+/* Performs a free of memory that the pool does not own: result = driver_call. Records the free if the key is
+ * known. If `engine` is NULL, the library records nothing. */
 #define GP_FORWARD_FREE(result, engine, space, key, driver_call)                                             \
   GP_FORWARD_FREE_IN(result, engine, space, key, NULL, driver_call)
 
-/* Performs a stream-ordered free: the driver gets the memory back when the stream reaches the free. order is
- * that stream, with a context of NULL if the context is not known. order NULL: not stream-ordered. */
+/* Performs a stream-ordered free: the driver gets the memory back when the stream reaches the free. `order`
+ * identifies that stream; its context is NULL if the context is not known. If `order` is NULL, the free is
+ * not stream-ordered. */
 #define GP_FORWARD_FREE_IN(result, engine, space, key, order, driver_call)                                   \
   do {                                                                                                       \
     gp_forward_free_t gp_free;                                                                               \
@@ -99,9 +99,9 @@ void gp_forward_free_undo(void *call);
 /* A driver call that allocates device memory for the driver's own use. */
 typedef struct gp_forward_hidden {
   gp_engine_t *engine;
-  int device; /* where the memory is; GP_CURRENT_DEVICE: the current context's device */
+  int device; /* device of the memory; GP_CURRENT_DEVICE: the current context's device */
   bool has_retried;
-  gp_context_t *context; /* for which room was made; NULL: not yet */
+  gp_context_t *context; /* the context for which room was made; NULL: none yet */
 } gp_forward_hidden_t;
 
 /* Performs a driver call that allocates hidden memory: result = driver_call. If the driver is out of memory,

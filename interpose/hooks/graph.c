@@ -1,7 +1,7 @@
 /*
- * Memory of graphs. An allocation node has its address from its creation on. A launch or an upload of the
- * executable graph allocates memory at the address, which remains with the graph (CUDA C++ Programming Guide,
- * Graph Memory Nodes). So the first launch or upload counts the memory against the limit, until the
+ * Memory of graphs. An allocation node gets its address when the node is created. A launch or an upload of
+ * the executable graph allocates memory at the address, which remains with the graph (CUDA C++ Programming
+ * Guide, Graph Memory Nodes). So the first launch or upload counts the memory against the limit, until the
  * executable graph is destroyed. If graphs share memory, the library counts more than they use.
  *
  * Instantiating a graph also allocates memory for the driver's own use: if the driver is out of memory, the
@@ -21,18 +21,18 @@
 /* Maps executable graphs that have allocation nodes and were not launched yet to the memory that they need.
  * The map owns the records. Most programs have no such graphs, and pay one load at each launch. */
 typedef struct need {
-  uint64_t bytes;   /* as requested */
+  uint64_t bytes;   /* requested bytes */
   uint64_t counted; /* sum of the bytes that each allocation counts against the limit */
-  int device;       /* of the first allocation node; nodes on all devices count for this device */
+  int device;       /* device of the first allocation node; nodes on all devices count for this device */
 } need_t;
 
 static gp_address_map_t needs = GP_ADDRESS_MAP_INIT;
 static atomic_size_t need_count;
 
-#define MAX_DEPTH 16 /* of nested graphs */
+#define MAX_DEPTH 16 /* maximum depth of nested graphs */
 
-/* Adds all allocation nodes of a graph and of its child graphs. Nodes that the driver does not describe are
- * not counted. */
+/* Adds all allocation nodes of a graph and of its child graphs to *need. Nodes that the driver does not
+ * describe are not counted. */
 static void add_graph(CUgraph graph, int depth, need_t *need)
 {
   size_t count = 0;
@@ -86,8 +86,8 @@ static void note_instantiated(CUgraphExec exec, CUgraph graph)
   file_need(exec, need);
 }
 
-/* Removes and returns the record of an executable graph, or NULL. Not inline, because the caller may jump
- * back to a point before this call, and an inlined variable would not survive that. */
+/* Removes and returns the record of an executable graph, or returns NULL. Not inline, because the caller may
+ * jump back to a point before this call, and an inlined variable would not survive the jump. */
 static __attribute__((noinline)) need_t *take_need(CUgraphExec exec)
 {
   if (atomic_load_explicit(&need_count, memory_order_relaxed) == 0 || !exec)
@@ -165,7 +165,7 @@ static CUresult launch(gp_function_t symbol, CUgraphExec exec, CUstream stream, 
   if (call.is_counted)
     free(need);
   else
-    file_need(exec, need); /* it may be launched again */
+    file_need(exec, need); /* the graph may be launched again */
   return result;
 }
 

@@ -1,8 +1,8 @@
 /*
  * Hooks that load code with options of the just-in-time compiler. The driver allocates device memory for its
  * own use. The pool cannot count that memory, but idle memory of the pool must not make the load fail: the
- * hook makes room and calls again (FORWARD_HIDDEN of functions.def, here with a copy of the options). A
- * failed call leaves nothing behind.
+ * hook makes room and calls the driver again (FORWARD_HIDDEN of functions.def, here with a copy of the
+ * options). A failed call leaves nothing behind.
  */
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/forward.h"
@@ -12,7 +12,7 @@
  * A copy of the values of JIT options. The driver overwrites some values (CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
  * the bytes it filled). A second call must get the program's own values.
  */
-#define MAX_OPTIONS 32 /* there are fewer options; a longer array is passed as the first call left it */
+#define MAX_OPTIONS 32 /* more than there are options; the values of a longer array are not restored */
 
 typedef struct jit {
   void **values;
@@ -31,7 +31,7 @@ static jit_t jit_of(void **values, unsigned count)
 static void **jit_values(const jit_t *jit)
 {
   for (unsigned i = 0; i < jit->count; i++)
-    if (jit->values[i] != jit->given[i]) /* do not write to an array in constant memory */
+    if (jit->values[i] != jit->given[i]) /* writes only if necessary: the array may be in constant memory */
       jit->values[i] = jit->given[i];
   return jit->values;
 }

@@ -1,6 +1,6 @@
 /*
- * The hooks: functions that the program calls instead of the driver's. Each file has the hooks of one
- * subject. lookup.c and exports.c make them available under the driver's names. A hook calls
+ * The hooks: functions that the program calls instead of the driver's functions. Each file has the hooks of
+ * one subject. lookup.c and exports.c make them available under the driver's names. A hook calls
  * gp_library_engine first, holds no lock during a driver call, and returns the driver's result or another
  * CUDA error code.
  *

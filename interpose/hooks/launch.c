@@ -15,9 +15,9 @@
 /*
  * Handles the attributes of two kinds of launches. Some launches record an event (cuda.h,
  * CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT): the event then no
- * longer stands for a point of the stream. Programmatic launches do not wait for the preceding kernel, whose
- * memory they may have been given: that kernel must complete first, and from then on the library relies on no
- * stream's order (pool/reuse/stream_records.h).
+ * longer has a stream point. Programmatic launches do not wait for the preceding kernel, but may use memory
+ * that the pool has reused from that kernel. So that kernel must complete first, and from then on the library
+ * relies on no stream's order (pool/reuse/stream_records.h).
  */
 static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thread)
 {
@@ -30,13 +30,13 @@ static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thr
         attribute->id == ATTRIBUTE_PROGRAMMATIC || attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT;
     if (gp_stream_points_trust_events(engine) &&
         (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT || attribute->id == ATTRIBUTE_COMPLETION_EVENT))
-      gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in either structure */
+      gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in both structures */
     if (is_programmatic)
       gp_stream_record_prevent_overlap(engine, gp_stream_record_find(engine, config->hStream, per_thread),
           gp_engine_is_suspended(engine) && gp_stream_is_captured(config->hStream, per_thread));
   }
 #else
-  (void)launch; /* a toolkit whose headers lack the structure has no such launches */
+  (void)launch; /* a program built with a toolkit whose headers lack the structure has no such launches */
   gp_stream_record_prevent_overlap(engine, NULL, false);
 #endif
 }

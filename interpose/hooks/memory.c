@@ -34,9 +34,9 @@ static GP_CANCEL_NOINLINE CUresult free_in_driver(gp_engine_t *engine, CUdevicep
 }
 
 /*
- * The driver finds the memory by its address, and frees it in any context, or with none current (NVIDIA in
- * cuda-python's pull request 2750; Numba frees this way). The hook looks up the current context because that
- * context's work may use the block: from now on the engine knows the context.
+ * Frees memory. The driver finds the memory by its address, and frees it in any context, or with none current
+ * (NVIDIA in cuda-python's pull request 2750; Numba frees this way). The hook looks up the current context so
+ * that the engine knows it from now on, because that context's work may use the block.
  */
 CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
 {

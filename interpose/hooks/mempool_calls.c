@@ -1,7 +1,7 @@
 /*
  * Hooks of the driver's memory pools: creation, destruction and attributes. The library serves a device's
- * default pool from its own memory, so it also answers queries of the default pool's attributes for that
- * memory.
+ * default pool from its own memory, so it also includes that memory in queries of the default pool's
+ * attributes.
  */
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/mempool_records.h"
@@ -9,8 +9,8 @@
 #include "interpose/routes/real.h"
 #include "pool/forwarded/forwarded.h"
 
-/* Returns the device of a pool's memory. A managed pool (13.0) may have no location: it is then counted for
- * the current device, like managed memory. */
+/* Returns the device of a pool's memory. A managed pool (13.0) may have no location: it then counts for the
+ * current device, like managed memory. */
 static int device_of(const CUmemLocation *location)
 {
   CUdevice current = 0;
@@ -33,7 +33,7 @@ CUresult CUDAAPI hook_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *
   return result;
 }
 
-/* Records the driver's own pools of host memory and of managed memory, which the library learns of when the
+/* Records the driver's own pools of host memory and of managed memory, which the library discovers when the
  * program queries them. */
 static CUresult named(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location)
 {
@@ -58,7 +58,8 @@ CUresult CUDAAPI hook_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *locatio
   return named(GP_REAL_CALL(cuMemGetMemPool, pool, location, type), pool, location);
 }
 
-/* Returns the bytes that the pool has reserved, or 0 without a limit: only a limit needs them. */
+/* Returns the bytes that the pool has reserved, or 0 if there is no limit, because only a limit needs the
+ * value. */
 static uint64_t reserved_in(gp_engine_t *engine, CUmemoryPool pool, int device)
 {
   cuuint64_t reserved = 0;
@@ -76,9 +77,9 @@ CUresult CUDAAPI hook_cuMemPoolDestroy(CUmemoryPool pool)
   bool is_counted = known && device != GP_MEMPOOL_HOST;
   gp_ending_pool_t ending;
 
-  /* Before the call, because the driver may give the handle to another thread afterwards. If the driver
-   * refuses, this memory is counted twice. While the pool is listed, the driver's answers include the pool's
-   * memory. */
+  /* The memory is counted before the driver's call, because the driver may give the handle to another thread
+   * afterwards. If the driver refuses, this memory is counted twice. While the pool is listed, the driver's
+   * values include the pool's memory. */
   if (is_counted)
     ending =
         gp_engine_mempool_ends(engine, (uint64_t)(uintptr_t)pool, device, reserved_in(engine, pool, device));
@@ -99,9 +100,9 @@ static gp_engine_t *keeper_of(CUmemoryPool pool, int *ret_device)
 }
 
 /*
- * Adds the memory that the library serves in the pool's place to the driver's figure: `live` bytes are in
- * use, and `kept` more are reserved. The driver's peak and the library's peak may be of different times, so
- * their sum may exceed the real peak.
+ * Adds the memory that the library serves in the pool's place to the driver's value in *told. `live` bytes
+ * are in use, and `kept` more are reserved. The driver's peak and the library's peak may be from different
+ * times, so their sum may exceed the real peak.
  */
 static void add_own(
     CUmemoryPool pool, CUmemPool_attribute attribute, const gp_async_use_t *use, cuuint64_t *told)
@@ -143,8 +144,8 @@ static bool is_reuse_attribute(CUmemPool_attribute attribute)
          attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
 }
 
-/* A program that forbids a kind of reuse wants to control what is reused, and when. From then on the library
- * forwards the calls for that device, and the driver's pool obeys the attribute. */
+/* Sets an attribute. A program that forbids a kind of reuse wants to control what is reused, and when. From
+ * then on the library forwards the calls for that device, and the driver's pool obeys the attribute. */
 CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
   int device;
@@ -165,8 +166,8 @@ CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribu
   return result;
 }
 
-/* Also applies the access to the memory that the library serves in the pool's place; all of that is mapped
- * memory. */
+/* Sets the access for the driver's pool, and for the memory that the library serves in its place; all of that
+ * memory is mapped memory. */
 CUresult CUDAAPI hook_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
   int device;

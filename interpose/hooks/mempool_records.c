@@ -9,16 +9,16 @@
 #include "base/assert.h"
 #include "base/lock.h"
 
-/* A pool of the list of known pools. It is in the list from its creation until just before its end. Readers
- * take no lock, because they query the driver about each pool: while visitors is not 0, no listed pool is
- * destroyed and no entry is freed. */
+/* An entry in the list of known pools, from a pool's creation until just before the driver destroys it.
+ * Readers take no lock, because they query the driver about each pool. While `visitors` is not 0, no listed
+ * pool is destroyed and no entry is freed. */
 typedef struct mempool {
   _Atomic(struct mempool *) next;
   CUmemoryPool pool;
   int device;
 } mempool_t;
 
-static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS); /* for writers */
+static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS); /* taken by writers of the list */
 static _Atomic(mempool_t *) pools;
 static atomic_int visitors;
 
@@ -52,7 +52,7 @@ bool gp_mempool_forget(CUmemoryPool pool, int *ret_device)
   if (!found)
     return false;
   while (atomic_load(&visitors) > 0)
-    sched_yield(); /* another thread is in a driver call, which does not wait for this thread */
+    sched_yield(); /* a visitor is in a driver call, which does not wait for this thread */
   *ret_device = found->device;
   free(found);
   return true;

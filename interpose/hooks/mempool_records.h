@@ -11,22 +11,22 @@
 
 #include "interpose/cuda_abi.h"
 
-#define GP_MEMPOOL_HOST (-1) /* in place of a device */
+#define GP_MEMPOOL_HOST (-1) /* the host, in place of a device */
 
 /* Adds a pool that the program has created. Its memory is on `device`, or on the host (GP_MEMPOOL_HOST). If
  * the library is out of host memory, the pool stays unknown. */
 void gp_mempool_created(CUmemoryPool pool, int device);
 
 /* Removes a pool's record before the driver destroys the pool. Returns once no thread queries the driver
- * about the pool. False if the pool is unknown. */
+ * about the pool. Returns false if the pool is unknown. */
 bool gp_mempool_forget(CUmemoryPool pool, int *ret_device);
 
 /* Finds the device of a pool's memory. Returns false if the pool is unknown; its memory is then most likely
  * on the current device. */
 bool gp_mempool_find(CUmemoryPool pool, int *ret_device);
 
-/* As gp_mempool_find, but only for pools that the program created or queried, not for a device's default
- * pool. */
+/* Finds the device like gp_mempool_find, but only for pools that the program created or queried, not for a
+ * device's default pool. */
 bool gp_mempool_is_listed(CUmemoryPool pool, int *ret_device);
 
 /* Returns true if the pool is a device's default pool. */
@@ -46,11 +46,11 @@ CUmemoryPool gp_mempool_current(int device);
  * the program has not set it. */
 void gp_mempool_keep_freed(int device);
 
-/* Called when the program sets the release threshold of that device's default pool itself. */
+/* Notes that the program has set the release threshold of the device's default pool itself. */
 void gp_mempool_threshold_is_set(int device);
 
-/* Called when the program has disabled a kind of reuse in the device's default pool: from then on the driver
- * serves requests to that pool. */
+/* gp_mempool_bar notes that the program has disabled a kind of reuse in the device's default pool: from then
+ * on the driver serves requests to that pool. gp_mempool_is_barred returns whether this has happened. */
 void gp_mempool_bar(int device);
 bool gp_mempool_is_barred(int device);
 

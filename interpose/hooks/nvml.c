@@ -12,7 +12,7 @@
 #include "interpose/routes/real_dlsym.h"
 #include "base/cancel.h"
 
-/* nvml.h */
+/* Constants of nvml.h. */
 #define SUCCESS           0
 #define LIBRARY_NOT_FOUND 12
 #define UUID_TEXT_BYTES   96
@@ -40,7 +40,7 @@ static void *const hooks[HOOKED_COUNT] = {
 #include "interpose/hooks/nvml.def"
 };
 
-static _Atomic(void *) real[FUNCTION_COUNT]; /* of the first NVML seen; NULL: NVML has no such function */
+static _Atomic(void *) real[FUNCTION_COUNT]; /* from the first NVML found; NULL: it lacks the function */
 static atomic_bool is_bound;
 
 static int find(const char *name)
@@ -56,9 +56,9 @@ bool gp_nvml_is_name(const char *name)
   return name && strncmp(name, "nvml", strlen("nvml")) == 0 && find(name) >= 0;
 }
 
-/* Finds and pins the library of that file if it is loaded, and binds its functions. by_scope: prefers the
- * functions that the loader would have given the program, which may be those of another preloaded library.
- * All threads that get here store the same values. */
+/* Finds and pins the library `file` if it is loaded, and binds its functions. Returns false if it is not
+ * loaded. With `by_scope`, prefers the functions that the loader would have given the program, which may be
+ * those of another preloaded library. All threads that get here store the same values. */
 static bool bind_loaded(const char *file, bool by_scope)
 {
   int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
@@ -127,8 +127,8 @@ static bool ask_cuda(int ordinal, CUuuid *ret_uuid)
   return result == CUDA_SUCCESS;
 }
 
-/* Returns the device's CUDA ordinal, which CUDA_VISIBLE_DEVICES changes; -1 if this process does not use the
- * device by CUDA. */
+/* Returns the device's CUDA ordinal, which CUDA_VISIBLE_DEVICES changes. Returns -1 if this process does not
+ * use the device through CUDA. */
 static int find_ordinal(gp_engine_t *engine, void *device)
 {
   get_uuid_t get_uuid = (get_uuid_t)atomic_load(&real[FN_nvmlDeviceGetUUID]);
@@ -146,8 +146,8 @@ static int find_ordinal(gp_engine_t *engine, void *device)
   return -1;
 }
 
-/* Gets what cudaMemGetInfo reports for the device. Returns false if the program should get NVML's own
- * figures. */
+/* Gets the values that cudaMemGetInfo reports for the device. Returns false if the program should get NVML's
+ * own values. */
 static bool answer(void *device, uint64_t *ret_free, uint64_t *ret_total)
 {
   gp_engine_t *engine = gp_library_nvml_engine();
@@ -181,7 +181,7 @@ gp_nvml_result_t hook_nvmlDeviceGetMemoryInfo_v2(void *device, gp_nvml_memory_v2
 
   if (result == SUCCESS && answer(device, &free_bytes, &total_bytes)) {
     memory->total = total_bytes;
-    memory->reserved = 0; /* cudaMemGetInfo does not include it in its total */
+    memory->reserved = 0; /* the total of cudaMemGetInfo does not include reserved memory */
     memory->free = free_bytes;
     memory->used = total_bytes - free_bytes;
   }

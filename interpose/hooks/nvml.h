@@ -1,15 +1,15 @@
 /*
  * Hooks of nvmlDeviceGetMemoryInfo. With GPUPOOL_NVML=limit, a process that uses a device under a limit gets
- * the figures of cudaMemGetInfo. With other settings, and in programs that do not use the device by CUDA,
- * such as nvidia-smi, the process gets NVML's own figures. The functions are hooked by dlsym (lookup.c) and
- * by exported names (exports.c), for programs that are linked to NVML.
+ * the values of cudaMemGetInfo. With other settings, and in programs that do not use the device through CUDA,
+ * such as nvidia-smi, the process gets NVML's own values. The functions are hooked through dlsym (lookup.c),
+ * and through exported names (exports.c) for programs that are linked to NVML.
  */
 #ifndef GP_INTERPOSE_HOOKS_NVML_H
 #define GP_INTERPOSE_HOOKS_NVML_H
 
 #include <stdbool.h>
 
-/* Types of nvml.h, which a build need not have. */
+/* Types of nvml.h, declared here because a build may lack that header. */
 typedef int gp_nvml_result_t; /* nvmlReturn_t */
 
 typedef struct gp_nvml_memory { /* nvmlMemory_t */

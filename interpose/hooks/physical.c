@@ -1,8 +1,8 @@
 /*
  * Virtual memory management. Memory is counted from cuMemCreate until its last handle and its last mapping
- * are gone. Memory that was exported is counted until the process ends: its descriptors also keep it in
- * existence (the "shareable counterparts" of cuda.h, cuMemRelease), and the library does not see when the
- * last one is closed.
+ * are gone. Memory that was exported is counted until the process ends. Its descriptors also keep the memory
+ * alive (the "shareable counterparts" of cuda.h, cuMemRelease), and the library does not see when the last
+ * descriptor is closed.
  */
 #include "interpose/clock.h"
 #include "interpose/hooks/export.h"
@@ -26,17 +26,17 @@ static void end_record(
 static void end_memory(gp_engine_t *engine, gp_physical_t *physical, uint64_t start_ns)
 {
   end_record(engine, physical, GP_FORWARDED_PHYSICAL, start_ns);
-  end_record(engine, physical, GP_FORWARDED_HOST, start_ns); /* the record is in one of the two spaces */
+  end_record(engine, physical, GP_FORWARDED_HOST, start_ns); /* only one of the two spaces has the record */
   gp_physical_end(physical);
 }
 
-/* A change during the driver's release, map or unmap; only the member of that operation is set, the other two
- * are NULL. */
+/* State of a release, map or unmap during the driver's call. Only the member of that operation is set; the
+ * other two are NULL. */
 typedef struct change {
   gp_engine_t *engine;
   gp_physical_t *released;
   gp_mapping_t *mapped;
-  gp_mapping_t *unmapped; /* a list */
+  gp_mapping_t *unmapped; /* a list of mappings */
   uint64_t start_ns;
 } change_t;
 
@@ -64,8 +64,8 @@ static void finish_unmap(const change_t *change)
   }
 }
 
-/* The thread was cancelled in the driver's call. The library cannot know whether the driver performed the
- * call, so the call counts as done. */
+/* Completes the change after the thread was cancelled in the driver's call. The library cannot know whether
+ * the driver performed the call, so the call counts as done. */
 static void give_up(void *arg)
 {
   const change_t *change = arg;
@@ -109,7 +109,8 @@ CUresult CUDAAPI hook_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
     CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
   gp_engine_t *engine = gp_library_engine();
-  /* Before the call, because another thread may release the handle as soon as the memory is mapped. */
+  /* The mapping is recorded before the call, because another thread may release the handle as soon as the
+   * memory is mapped. */
   change_t change = {.engine = engine,
       .mapped = engine ? gp_physical_map((uint64_t)handle, (uint64_t)pointer, bytes) : NULL};
   CUresult result;
@@ -121,8 +122,8 @@ CUresult CUDAAPI hook_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
   return result;
 }
 
-/* Returns true if the address is in the pool's own mapping: for the program that memory was not mapped by
- * cuMemMap. */
+/* Returns true if the address is in a mapping of the pool. From the program's view cuMemMap did not map that
+ * memory, so cuMemUnmap must fail. */
 static bool is_pools(gp_engine_t *engine, CUdeviceptr pointer)
 {
   return engine && gp_engine_is_mapped(engine, (uint64_t)pointer);
@@ -169,8 +170,8 @@ CUresult CUDAAPI hook_cuMemExportToShareableHandle(void *os_handle, CUmemGeneric
   return result;
 }
 
-/* The memory belongs to another process, which counts it, or to this one, if the driver returns a handle that
- * this process already has. */
+/* Imports memory, and does not count it. The memory belongs to another process, which counts it; or to this
+ * process, if the driver returns a handle that this process already has. */
 CUresult CUDAAPI hook_cuMemImportFromShareableHandle(
     CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType type)
 {

@@ -7,14 +7,14 @@
 #include "base/assert.h"
 #include "base/lock.h"
 
-/* Invariants, under the lock: refs > 0 exactly if the map of handles leads to this record. If refs == 0 and
+/* Invariants, under the lock: refs > 0 exactly if the map of handles contains this record. If refs == 0 and
  * mappings > 0, the record is in the list without_handle. If both are 0, the record belongs to the thread
  * that ended the memory. */
 struct gp_physical {
   uint64_t handle;
   uint64_t key;
   unsigned refs;
-  unsigned mappings; /* includes releases in progress in the driver */
+  unsigned mappings; /* number of mappings, plus releases in progress in the driver */
   bool is_exported;
   gp_physical_t *next; /* in the list without_handle */
 };
@@ -56,7 +56,7 @@ static gp_physical_t *find_handle(uint64_t handle)
 uint64_t gp_physical_new_key(void)
 {
   static _Atomic uint64_t last;
-  return UINT64_C(1) << 63 | (atomic_fetch_add(&last, 1) + 1); /* with bit 63 set it is no user address */
+  return UINT64_C(1) << 63 | (atomic_fetch_add(&last, 1) + 1); /* bit 63 is set: no user address */
 }
 
 uint64_t gp_physical_key(const gp_physical_t *physical)
@@ -86,7 +86,7 @@ static void leave_without_handle(gp_physical_t *physical)
 
   gp_assert_internal(gp_lock_is_held(&lock));
   while (*link != physical) {
-    gp_assert(*link); /* it has no handle, so it must be in the list */
+    gp_assert(*link); /* a record without a handle must be in the list */
     link = &(*link)->next;
   }
   *link = physical->next;
@@ -156,8 +156,8 @@ gp_physical_t *gp_physical_released(gp_physical_t *physical, bool done)
   enter();
   if (!done && physical->refs++ == 0) {
     leave_without_handle(physical);
-    /* If there is no host memory for this, a later release does not find the record, and the memory stays
-     * counted. */
+    /* If there is no host memory for the map's entry, a later release does not find the record, and the
+     * memory stays counted. */
     (void)gp_address_map_insert(&handles, handle_key(physical->handle), physical);
   }
   gp_physical_t *over = drop_mapping(physical);
@@ -237,7 +237,7 @@ void gp_physical_unmap_undo(gp_mapping_t *list)
   enter();
   while (list) {
     gp_mapping_t *next = list->next;
-    (void)gp_address_map_insert(&mappings, list->address, list); /* the map had room for it before */
+    (void)gp_address_map_insert(&mappings, list->address, list); /* the map had room for this entry before */
     list = next;
   }
   leave();

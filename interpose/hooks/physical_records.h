@@ -1,8 +1,8 @@
 /*
  * Records of physical memory (cuMemCreate). Physical memory exists while the program has a handle to it or it
  * is mapped anywhere (cuda.h, cuMemRelease), so the records count handles and mappings. A handle does not
- * identify the memory: the driver may reuse its value while the memory is still mapped. Any thread may call
- * these functions; none calls the driver.
+ * identify the memory: the driver may reuse the handle's value while the memory is still mapped. Any thread
+ * may call these functions; none calls the driver.
  *
  * Functions that end a handle or mapping are called before the driver, which may give the same handle or
  * address to another thread at once; the undo functions revert the change if the driver refused.
@@ -34,21 +34,24 @@ void gp_physical_exported(uint64_t handle);
 bool gp_physical_is_exported(const gp_physical_t *physical);
 
 /*
- * Called before cuMemRelease; returns NULL for unknown memory. The caller then passes a non-NULL result to
- * released(), with `done` true if the driver succeeded. released() returns the memory if neither a handle nor
- * a mapping is left, and the caller passes that to end(); otherwise it returns NULL. The functions below
- * return memory in the same way.
+ * gp_physical_release removes a reference before cuMemRelease; it returns NULL for unknown memory. The caller
+ * then passes a non-NULL result to gp_physical_released, with `done` true if the driver succeeded.
+ * gp_physical_released returns the memory if neither a handle nor a mapping is left, and the caller passes
+ * the memory to gp_physical_end; otherwise it returns NULL. The functions below return memory in the same
+ * way.
  */
 gp_physical_t *gp_physical_release(uint64_t handle);
 gp_physical_t *gp_physical_released(gp_physical_t *physical, bool done);
 void gp_physical_end(gp_physical_t *physical);
 
-/* Called before cuMemMap; returns NULL for unknown memory. Call undo if the driver refused. */
+/* gp_physical_map adds a mapping before cuMemMap; it returns NULL for unknown memory. If the driver refused,
+ * the caller passes the mapping to gp_physical_map_undo. */
 gp_mapping_t *gp_physical_map(uint64_t handle, uint64_t address, uint64_t bytes);
 gp_physical_t *gp_physical_map_undo(gp_mapping_t *mapping);
 
-/* Called before cuMemUnmap: removes the known mappings of a range, and returns them as a list that the caller
- * owns. After the driver's call, unmapped() ends the mappings one by one, or undo restores all of them. */
+/* gp_physical_unmap removes the known mappings of a range before cuMemUnmap, and returns them as a list that
+ * the caller owns. After the driver's call, gp_physical_unmapped ends the mappings one by one, or
+ * gp_physical_unmap_undo restores all of them. */
 gp_mapping_t *gp_physical_unmap(uint64_t address, uint64_t bytes);
 gp_mapping_t *gp_physical_unmapped(gp_mapping_t *list, gp_physical_t **ret_over);
 void gp_physical_unmap_undo(gp_mapping_t *list);

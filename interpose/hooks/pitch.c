@@ -1,6 +1,6 @@
 /*
  * Pitched memory. Only the driver knows the pitch of its rows, and cuda.h specifies no rule, so the library
- * learns the pitch from the driver's answers. A request that earlier answers do not cover is forwarded and
+ * learns the pitch from the driver's results. A request that earlier results do not cover is forwarded and
  * counted. All others are pooled as pitch * height bytes of plain memory; doc/interception.md explains why
  * that is correct.
  */
@@ -17,10 +17,10 @@
 #define PITCH_STEP 512
 
 /*
- * The driver's answers in a context for one width and element size. Invariants: the driver returned `pitch`
+ * The driver's results in a context for one width and element size. Invariants: the driver returned `pitch`
  * for `least` rows and for `most` rows; 0 < least <= most; width <= pitch; pitch * most does not overflow;
- * unless `varies` is set, it returned no other pitch for any number of rows. The entry is free if context is
- * NULL or lost.
+ * unless `varies` is set, the driver returned no other pitch for any number of rows. The entry is free if
+ * context is NULL or lost.
  */
 typedef struct gp_pitch {
   const gp_context_t *context;
@@ -28,7 +28,7 @@ typedef struct gp_pitch {
   size_t pitch;
   size_t least, most;
   unsigned element;
-  bool varies; /* other numbers of rows had another pitch: do not pool this width */
+  bool varies; /* other numbers of rows had another pitch: this width is not pooled */
 } gp_pitch_t;
 
 /*
@@ -84,9 +84,9 @@ static gp_pitch_t *make_room(size_t set)
 }
 
 /*
- * Returns the driver's pitch for these arguments, or 0 if it is not known. If two numbers of rows have the
- * same pitch, the numbers in between have it, too: a driver may widen rows if there are many of them, but
- * does not widen and then narrow them again.
+ * Returns the driver's pitch for these arguments, or 0 if the pitch is not known. If two numbers of rows have
+ * the same pitch, the numbers in between have that pitch, too: a driver may widen rows if there are many of
+ * them, but does not widen and then narrow them again.
  */
 static size_t known_pitch(const gp_context_t *context, size_t width, size_t height, unsigned element)
 {
@@ -103,7 +103,7 @@ static void learn(const gp_context_t *context, size_t width, size_t height, unsi
   size_t bytes;
 
   if (height == 0 || pitch < width || __builtin_mul_overflow(pitch, height, &bytes))
-    return; /* memory without rows teaches no pitch */
+    return; /* a result without rows, or that overflows, teaches no pitch */
   gp_lock_take(&pitch_lock);
   gp_pitch_t *entry = find(context, width, element);
   if (!entry) {

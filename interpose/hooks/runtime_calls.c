@@ -12,8 +12,8 @@
 
 #define INITIALIZATION_ERROR 3 /* cudaErrorInitializationError of driver_types.h */
 
-/* The entry of the last call that this thread forwarded to a runtime, until that runtime calls the driver. No
- * other call can replace the entry meanwhile, because a call that would have to look is forwarded, too. */
+/* The route of the last call that this thread forwarded to a runtime, until that runtime calls the driver.
+ * Only another forwarded call can replace the route in between. */
 static _Thread_local gp_runtime_route_t *asked __attribute__((tls_model("initial-exec")));
 
 /* The library serves calls from the first confirmation until the program begins to exit. At exit, handlers of
@@ -28,19 +28,19 @@ typedef enum stage {
 
 static _Atomic(stage_t) stage;
 
-/* The hooks that receive the calls that are not served here. */
+/* The driver hooks that a runtime calls for functions that are not served here. */
 static const void *const hooks[GP_RUNTIME_COUNT] = {
     [GP_RUNTIME_cudaMalloc] = (const void *)hook_cuMemAlloc_v2,
     [GP_RUNTIME_cudaFree] = (const void *)hook_cuMemFree_v2,
 };
 
-/* The first bytes of these hooks before the first call was served. hook_bytes and share are set before the
+/* The first bytes of `hooks`, read before the first call was served. hook_bytes and share are set before the
  * stage is STAGE_SERVING. */
 static uint64_t hook_bytes[GP_RUNTIME_COUNT];
 static gp_runtime_share_t share;
 
-/* Returns true if the runtime's function or the hook that it calls has been patched since then. The library
- * that patched the function must see every call. */
+/* Returns true if the runtime's function, or the hook that it calls, was patched after its first bytes were
+ * read. The library that patched the function must see every call. */
 static bool is_patched(const gp_runtime_route_t *route, gp_runtime_function_t function)
 {
   return gp_detour_first_bytes(hooks[function]) != hook_bytes[function] ||
@@ -112,15 +112,15 @@ static int none(void)
   return INITIALIZATION_ERROR;
 }
 
-/* Returns the function to which the stub forwards the call. In a process without the runtime only weak
- * references to these names lead here; without this library such a program would not call them. */
+/* Returns the function to which the stub forwards the call. In a process without the runtime, only weak
+ * references to these names lead to the stub; without this library such a program would not call them. */
 static void *go_on(gp_runtime_route_t *route, gp_runtime_function_t function)
 {
   asked = route->runtime_begin ? route : NULL;
   return route->real[function] ? route->real[function] : (void *)(uintptr_t)none;
 }
 
-/* Returns the engine if calls of that runtime may be served, else NULL. */
+/* Returns the engine if calls of this runtime may be served, else NULL. */
 static gp_engine_t *engine_for(const gp_runtime_route_t *route, gp_runtime_function_t function)
 {
   if (!route->runtime_begin || atomic_load_explicit(&stage, memory_order_acquire) != STAGE_SERVING ||

@@ -13,8 +13,8 @@
 
 /*
  * Records a new stream and its context. A stream shows that its context can get work, and no hook may have
- * seen the context before (a runtime may make it current through the driver's export tables). So this creates
- * the context's record in every mode.
+ * seen the context before (a runtime may make it current through the driver's export tables). So the function
+ * creates the context's record in every mode.
  */
 static void follow(gp_engine_t *engine, CUstream stream, unsigned flags)
 {
@@ -46,14 +46,15 @@ CUresult CUDAAPI hook_cuStreamCreateWithPriority(CUstream *stream, unsigned flag
   return created(GP_REAL_CALL(cuStreamCreateWithPriority, stream, flags, priority), stream, flags);
 }
 
-/* A stream during the driver's call that destroys it. */
+/* State of a stream's destruction during the driver's call. */
 typedef struct leaving {
   gp_engine_t *engine;
   gp_capture_t *capture; /* a capture that began in the stream, or NULL */
-  gp_context_t *known;   /* its context if the stream was known, else NULL */
+  gp_context_t *known;   /* the stream's context if the stream was known, else NULL */
 } leaving_t;
 
-/* The thread was cancelled in the driver's call: the stream may still exist. */
+/* Keeps the capture after the thread was cancelled in the driver's call, because the stream may still
+ * exist. */
 static void keep(void *arg)
 {
   const leaving_t *leaving = arg;
@@ -70,8 +71,8 @@ static void restore(const leaving_t *leaving, CUstream stream)
     gp_capture_put(leaving->engine, leaving->capture);
 }
 
-/* Only the stream in which a capture began can end it. The program may destroy another stream of the capture:
- * that invalidates the capture, which remains active until it is ended. */
+/* Destroys a stream. Only the stream in which a capture began can end the capture. The program may destroy
+ * another stream of the capture: that invalidates the capture, which remains active until it is ended. */
 static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
 {
   leaving_t leaving = {.engine = gp_library_engine()};
@@ -105,11 +106,11 @@ CUresult CUDAAPI hook_cuStreamDestroy_v2(CUstream stream)
   return destroy(GP_REAL(cuStreamDestroy_v2), stream);
 }
 
-/* What a synchronization or query proves about a stream if it succeeds. */
+/* The completion proof that a synchronization or query of a stream gives if it succeeds. */
 typedef struct proof {
-  gp_engine_t *engine; /* NULL: it proves nothing, and the members below are undefined */
+  gp_engine_t *engine; /* NULL: the call proves nothing, and the members below are undefined */
   uint64_t asked;
-  gp_stream_point_t point; /* proves that stream-ordered frees before this point are complete */
+  gp_stream_point_t point; /* the call proves that stream-ordered frees before this point are complete */
 } proof_t;
 
 static void begin(proof_t *proof, CUstream stream, bool per_thread)

@@ -10,16 +10,16 @@
 #include "pool/reuse/stream_records.h"
 
 /*
- * Returns true if the stream is capturing. An allocation is then a node of the graph: it has no memory before
- * a launch, which counts it (graph.c).
+ * Returns true if the stream is capturing. An allocation is then a node of the graph: the node has no memory
+ * before a launch, which counts the memory (graph.c).
  */
 static bool is_captured(gp_engine_t *engine, CUstream stream, bool per_thread)
 {
   return gp_engine_is_suspended(engine) && gp_stream_is_captured(stream, per_thread);
 }
 
-/* With GPUPOOL_ASYNC=driver, makes the default pool keep freed memory if the program uses it. pool NULL is
- * the default pool of the context's device. */
+/* With GPUPOOL_ASYNC=driver, makes the default pool keep freed memory if the program uses that pool. A NULL
+ * `pool` is the default pool of the context's device. */
 static void keep_freed(const gp_context_t *context, CUmemoryPool pool)
 {
   int device;
@@ -28,7 +28,8 @@ static void keep_freed(const gp_context_t *context, CUmemoryPool pool)
     gp_mempool_keep_freed(pool ? device : gp_context_device(context));
 }
 
-/* Describes a forwarded allocation. pool NULL is the current pool of the current device. */
+/* Returns the description of a forwarded allocation. A NULL `pool` is the current pool of the current
+ * device. */
 static gp_forward_call_t call_of(
     const CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread)
 {
@@ -47,14 +48,14 @@ static gp_forward_call_t call_of(
 
   if (counted && pool && gp_mempool_find(pool, &call.device) && call.device == GP_MEMPOOL_HOST) {
     call.kind = GP_FORWARDED_HOST;
-    call.counted = gp_forward_locked_bytes(NULL, bytes); /* the pool packs allocations more densely */
+    call.counted = gp_forward_locked_bytes(NULL, bytes); /* upper bound: the pool packs more densely */
     call.device = GP_CURRENT_DEVICE;
   }
   return call;
 }
 
 /*
- * Finds the stream that the program means, and its context, which may differ from the current one. Returns
+ * Finds the stream that the program passed, and its context, which may differ from the current one. Returns
  * false if the driver does not know the stream, or there is no context. The primary context's record also
  * stands for green contexts, but the default streams of a green context are not the primary context's: they
  * have no stream record.
@@ -74,7 +75,7 @@ static bool order_of(gp_engine_t *engine, CUstream stream, bool per_thread, gp_s
 }
 
 /* Returns true if the program's request is for the default pool of the stream's device: either `pool` is that
- * pool, or pool is NULL and cuMemAllocAsync uses that pool. */
+ * pool, or `pool` is NULL and cuMemAllocAsync uses that pool. */
 static bool is_of_default_pool(const gp_stream_order_t *order, CUmemoryPool pool)
 {
   int device = gp_context_device(order->context);
@@ -84,7 +85,8 @@ static bool is_of_default_pool(const gp_stream_order_t *order, CUmemoryPool pool
          (pool ? gp_mempool_is_default(pool, &own) && own == device : !gp_mempool_current(device));
 }
 
-/* Returns true if the library has answered the call, with *result. */
+/* Allocates from the library's own memory, and stores the program's result in *result. Returns false if the
+ * library does not serve the request. */
 static bool serve(
     CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread, CUresult *result)
 {
@@ -158,10 +160,10 @@ typedef struct free_async_call {
 } free_async_call_t;
 
 /*
- * Frees the memory in the stream. If the block stays in the pool (is_cut), this submits a no-op to the stream
- * instead of the driver's free. But if the stream is capturing, it calls the driver's free with an address
- * that the driver does not know, and returns the driver's error: natively a capture cannot free memory that
- * no graph allocated.
+ * Frees the memory in the stream. If the block stays in the pool (is_cut), the function submits a no-op to
+ * the stream instead of the driver's free. But if the stream is capturing, the function calls the driver's
+ * free with an address that the driver does not know, and returns the driver's error: without the library,
+ * too, a capture cannot free memory that no graph allocated.
  */
 static int call_free_async(void *arg, bool is_cut)
 {

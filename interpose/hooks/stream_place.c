@@ -9,8 +9,8 @@ static bool is_handle(CUstream stream)
   return stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
 }
 
-/* Records an event that is destroyed at once. The event must be of the stream's context, which is current. An
- * event may be destroyed before it is complete (cuda.h at cuEventDestroy). */
+/* Records an event in the stream and destroys it at once. The event must belong to the stream's context,
+ * which is current. An event may be destroyed before it has completed (cuda.h at cuEventDestroy). */
 static CUresult record(CUstream stream)
 {
   CUevent event;

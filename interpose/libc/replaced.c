@@ -34,7 +34,7 @@ int fstat64(int fd, struct stat64 *ret_status)
   return (int)syscall(SYS_fstat, fd, ret_status);
 }
 
-/* Not a cancellation point, so do not use it for F_SETLKW. */
+/* Not a cancellation point, so the library must not use it for F_SETLKW. */
 int fcntl64(int fd, int command, ...)
 {
   va_list arguments;

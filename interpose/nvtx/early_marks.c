@@ -17,11 +17,12 @@ typedef struct early_mark {
 } early_mark_t;
 
 static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_MARKS);
-static early_mark_t marks[EARLY_MAX]; /* in the order of their begins */
+static early_mark_t marks[EARLY_MAX]; /* ordered by the time of their begins */
 static size_t mark_count;
 static bool is_flushed;
 
-/* Returns the newest begin or push that the end or pop belongs to, or mark_count if there is none. */
+/* Returns the index of the newest begin or push that the end or pop belongs to, or mark_count if there is
+ * none. */
 static size_t find_begin(gp_mark_kind_t kind, uint64_t scope, long thread)
 {
   for (size_t i = mark_count; i-- > 0;) {
@@ -38,7 +39,7 @@ bool gp_early_marks_add(gp_mark_kind_t kind, uint64_t scope, const char *name)
 
   gp_lock_take(&lock);
   if (is_flushed || kind == GP_MARK_MOMENT) {
-    /* a mark before all GPU memory is of no use */
+    /* a moment before the program has GPU memory is of no use */
   } else if (kind == GP_MARK_POP || kind == GP_MARK_END) {
     size_t begin = find_begin(kind, scope, thread);
     if (begin < mark_count) {
@@ -63,7 +64,7 @@ void gp_early_marks_flush(gp_recorder_t *recorder)
   bool is_first = !is_flushed;
   is_flushed = true;
   gp_lock_release(&lock);
-  for (size_t i = 0; is_first && i < mark_count; i++) { /* from now on no thread changes them */
+  for (size_t i = 0; is_first && i < mark_count; i++) { /* no thread changes the marks any more */
     const early_mark_t *mark = &marks[i];
     if (mark->kind == GP_MARK_BEGIN || mark->thread == thread)
       gp_recorder_mark(recorder, mark->kind, -1, mark->scope, mark->name);

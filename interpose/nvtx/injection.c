@@ -1,8 +1,8 @@
 /*
- * Records the program's NVTX ranges and marks. At the first of them NVTX loads the library that
- * NVTX_INJECTION64_PATH names, and calls InitializeInjectionNvtx2, which replaces NVTX's function pointers
+ * Records the program's NVTX ranges and marks. At the first range or mark NVTX loads the library in
+ * NVTX_INJECTION64_PATH, and calls InitializeInjectionNvtx2, which replaces NVTX's function pointers
  * (nvtx3/nvtxDetail/nvtxInit.h). If another tool is to be loaded (GPUPOOL_NVTX_NEXT), this library
- * initializes it first, calls its functions, and returns their results.
+ * initializes that tool first, calls its functions, and returns their results.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -27,12 +27,12 @@
 #define NAMES_MAX 4096 /* a power of two */
 
 typedef struct nvtx_name {
-  const void *handle; /* NULL: free */
+  const void *handle; /* NULL: the entry is free */
   char text[GP_MARK_NAME_BYTES];
 } nvtx_name_t;
 
-/* A hash table by handle with open addressing. Entries are never removed, because programs register
- * strings once. If a handle of an ended domain is reused, it gets the new text. Half of the entries
+/* A hash table with open addressing; the handle is the key. Entries are never removed, because programs
+ * register strings once. If a handle of an ended domain is reused, it gets the new text. Half of the entries
  * always stay free. */
 static nvtx_name_t names[2 * NAMES_MAX];
 static size_t name_count;
@@ -47,8 +47,8 @@ static nvtx_name_t *entry_of(const void *handle)
   return &names[at % (2 * NAMES_MAX)];
 }
 
-/* Stores the text for the handle and returns the handle. If handle is NULL, makes a unique one, or returns
- * NULL if the table is full. The table has room for 4096 texts; later ones are lost. Any thread. */
+/* Stores the text for the handle and returns the handle. If `handle` is NULL, makes a unique handle, or
+ * returns NULL if the table is full. The table has room for 4096 texts; later ones are lost. Any thread. */
 static void *nvtx_name_add(void *handle, const char *text)
 {
   static char made[NAMES_MAX]; /* the addresses of its bytes serve as handles */
@@ -73,7 +73,7 @@ static void copy_name(const void *handle, char buffer[GP_MARK_NAME_BYTES])
   gp_lock_release(&lock);
 }
 
-/* Writes text as UTF-8, truncated to GP_MARK_NAME_BYTES - 1 bytes; NULL becomes "". */
+/* Writes `text` as UTF-8, truncated to GP_MARK_NAME_BYTES - 1 bytes; NULL becomes "". */
 static void nvtx_narrow(const wchar_t *text, char buffer[GP_MARK_NAME_BYTES])
 {
   size_t used = 0;
@@ -92,7 +92,8 @@ static void nvtx_narrow(const wchar_t *text, char buffer[GP_MARK_NAME_BYTES])
   buffer[used] = '\0';
 }
 
-/* Writes the name of a range: the event's text, preceded by "DOMAIN: " unless domain is NULL. Any thread. */
+/* Writes the name of a range: the event's text, preceded by "DOMAIN: " unless `domain` is NULL. Any
+ * thread. */
 static void nvtx_name_of(
     const void *domain, const gp_nvtx_attributes_t *event, char buffer[GP_MARK_NAME_BYTES])
 {
@@ -112,8 +113,9 @@ static void nvtx_name_of(
       buffer, GP_MARK_NAME_BYTES, "%s%s%s", of, of[0] ? ": " : "", text); /* truncation is harmless */
 }
 
-/* The functions of the next tool; NULL where it has none. Each library of a program may contain its own NVTX,
- * which calls InitializeInjectionNvtx2 again; the tool returns the same functions to all of them. */
+/* The functions of the next tool, or NULL for functions that the tool lacks. Each library of a program may
+ * contain its own NVTX, which calls InitializeInjectionNvtx2 again; the tool returns the same functions to
+ * all of them. */
 static struct {
 #define NVTX(module, number, name, result, parameters) result(*_Atomic name) parameters;
 #include "interpose/nvtx/functions.def"
@@ -154,7 +156,7 @@ static void mark(const void *domain, const gp_nvtx_attributes_t *event)
 
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));
 
-/* Returns the nesting level of the range, from 0. */
+/* Records the begin of a nested range. Returns its nesting level, from 0. */
 static int push(const void *domain, const gp_nvtx_attributes_t *event)
 {
   char name[GP_MARK_NAME_BYTES];
@@ -163,8 +165,8 @@ static int push(const void *domain, const gp_nvtx_attributes_t *event)
   return depth++;
 }
 
-/* Returns the nesting level of the range that ends or, as NVTX does, a negative number if no range is
- * open. */
+/* Records the end of the innermost range. Returns its nesting level or, as NVTX does, a negative number if no
+ * range is open. */
 static int pop(void)
 {
   if (!depth)
@@ -364,8 +366,8 @@ static bool initialize_next(gp_nvtx_export_t export)
   return initialize && initialize(export);
 }
 
-/* Called by NVTX. Returns 1 on success. After 0 NVTX unloads the library again, which the loader ignores
- * (nodelete). */
+/* Called by NVTX. Returns 1 on success. If it returns 0, NVTX unloads the library again, which the loader
+ * ignores (nodelete). */
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(gp_nvtx_export_t export);
 
 int InitializeInjectionNvtx2(gp_nvtx_export_t export)

@@ -11,7 +11,7 @@ _Thread_local bool gp_after_unknown_is_due __attribute__((tls_model("initial-exe
 static _Thread_local struct {
   bool context;
   bool capture;
-  CUstream stream; /* as in capture_records.h */
+  CUstream stream; /* a NULL stream is the per-thread default stream, as in capture_records.h */
 } due __attribute__((tls_model("initial-exec")));
 
 void gp_after_unknown_context(void)
@@ -27,8 +27,9 @@ void gp_after_unknown_capture(CUstream stream)
   gp_after_unknown_is_due = true;
 }
 
-/* Another thread may have destroyed the stream meanwhile, and the capture with it: the driver must not be
- * queried about such a handle. */
+/* Ends the record of the capture if the driver reports that the capture has ended. Another thread may have
+ * destroyed the stream meanwhile, and the capture with it: the driver must not be queried about such a
+ * handle. */
 static void look_at_capture(gp_engine_t *engine)
 {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -38,7 +39,7 @@ static void look_at_capture(gp_engine_t *engine)
     return;
   }
   CUresult result = GP_REAL_CALL(cuStreamIsCapturing_ptsz, due.stream, &status);
-  if (result == CUDA_ERROR_NOT_PERMITTED) { /* in a host function, where the driver answers no query */
+  if (result == CUDA_ERROR_NOT_PERMITTED) { /* in a host function, where the driver permits no query */
     gp_after_unknown_is_due = true;
     return;
   }

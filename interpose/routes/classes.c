@@ -50,7 +50,7 @@ static bool is_sorted(void)
   return true;
 }
 
-/* Returns the index of the first entry that begins with the text or sorts after it. The table is sorted by
+/* Returns the index of the first entry that begins with `text` or sorts after it. The table is sorted by
  * bytes. */
 static size_t first_with(const char *text, size_t length)
 {
@@ -74,8 +74,8 @@ static const entry_t *find(const char *symbol)
   return i < ENTRY_COUNT && strcmp(entries[i].symbol, symbol) == 0 ? &entries[i] : NULL;
 }
 
-/* Returns the newest variant of the function in that version. All variants of a function have the same class.
- * The first variants are from CUDA 2, so a known function has one in every version. */
+/* Returns the newest variant of the function in CUDA `version`. All variants of a function have the same
+ * class. The first variants are from CUDA 2, so a known function has one in every version. */
 static const entry_t *find_variant(const char *name, int version)
 {
   const size_t length = base_length(name);
@@ -116,14 +116,14 @@ static bool begins_with(const char *name, const char *text)
   return strncmp(name, text, strlen(text)) == 0;
 }
 
-/* Decides by the name for functions without any variant in the tables. The functions of OpenGL, EGL and VDPAU
- * (cudaGL.h, cudaEGL.h, cudaVDPAU.h) register and map memory of other owners; mapping and presenting are work
- * in streams. */
+/* Returns the effect of a function without any variant in the tables, judged by its name. The functions of
+ * OpenGL, EGL and VDPAU (cudaGL.h, cudaEGL.h, cudaVDPAU.h) register and map memory of other owners; mapping
+ * and presenting are work in streams. */
 static gp_effect_t effect_of_name(const char *name)
 {
   if (strstr(name, "GetProcAddress") || strstr(name, "Free"))
     return GP_EFFECT_ENDS;
-  if (strstr(name, "Capture")) /* a capture that is not a stream's cannot be queried */
+  if (strstr(name, "Capture")) /* only a capture of a stream can be queried */
     return begins_with(name, "cuStream") ? GP_EFFECT_CAPTURE : GP_EFFECT_ENDS;
   if (strstr(name, "Ctx")) {
     bool ends =

@@ -1,8 +1,8 @@
 /*
  * Detects code that another library has patched in place.
  *
- * Detours, breakpoints and uprobes overwrite a function's first bytes. Whoever patches a function wants to
- * see its calls, so this library does not serve calls in the place of a patched function.
+ * Detours, breakpoints and uprobes overwrite a function's first bytes. A library that patches a function
+ * needs to see the function's calls, so this library does not serve calls in the place of a patched function.
  */
 #ifndef GP_INTERPOSE_ROUTES_DETOUR_H
 #define GP_INTERPOSE_ROUTES_DETOUR_H

@@ -23,8 +23,8 @@
   ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
 #endif
 
-/* Returns the number of driver libraries in the process: counts mappings that begin at offset 0, of which
- * each mapped file has one. Only /proc/self/maps shows other linker namespaces: no loader call does. */
+/* Returns the number of driver libraries in the process. Counts the mappings that begin at offset 0: each
+ * mapped file has one. Only /proc/self/maps shows other linker namespaces; no loader call does. */
 static int count_drivers(void)
 {
   char *line = NULL;
@@ -54,8 +54,8 @@ typedef struct object {
   size_t bytes[2];
 } object_t;
 
-/* Returns true if the library may look up the driver's functions by dlsym: it then has these names among its
- * strings. A library that bypasses this library's dlsym matters only if it does so. */
+/* Returns true if the object may look up the driver's functions with dlsym: its strings then contain these
+ * names. An object that bypasses this library's dlsym matters only if it looks up such functions. */
 static bool mentions_driver(const struct dl_phdr_info *info)
 {
   static const char *const names[] = {"cuGetProcAddress", "cuMemAlloc_v2"};
@@ -82,7 +82,7 @@ static const void *behind(const char *name)
 }
 
 /* Returns true if the loader bound this object to the driver's function, or to the C library's dlsym, instead
- * of this library's. A slot that was not bound yet points into the object itself, and proves nothing. */
+ * of to this library's. A slot that is not bound yet points into the object itself, and proves nothing. */
 static bool bypasses(
     const struct dl_phdr_info *info, const object_t *object, const ElfW(Rela) * relocations, size_t bytes)
 {
@@ -156,8 +156,8 @@ static int look_for_bypass(struct dl_phdr_info *info, size_t size, void *arg)
   return 0;
 }
 
-/* Returns the file of a library that precedes this one and whose dlsym does not lead here; NULL if there is
- * none. */
+/* Returns the file of a library that precedes this one and whose dlsym does not call this library's; NULL if
+ * there is none. */
 static const char *find_before_us(Dl_info *info)
 {
   void *(*before)(void *, const char *) = gp_real_is_glibc() ? gp_real_dlsym_before() : NULL;
@@ -204,9 +204,9 @@ bool gp_escape_check(void)
 }
 
 /*
- * References to names that look like the driver's and are in no table. The walk through the loader's list
- * collects them. They are looked up in the driver afterwards, because a look-up within the walk could wait
- * for a thread that loads a library.
+ * References to names that look like driver functions and are missing from the tables. The walk through the
+ * loader's list collects the references. They are looked up in the driver after the walk, because a look-up
+ * within the walk could wait for a thread that loads a library.
  */
 #define MOST_REFERENCES 16
 
@@ -260,9 +260,10 @@ static int look_for_unknown(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /*
- * A library can call the function `name`, which the tables do not know, without a trampoline. Treats its
- * calls as already made, and ends pooling if they might free pooled memory, or begin a capture whose end no
- * hook would see. `who` is the calling library's name for the message; "" is the program.
+ * Handles a library that can call the function `name` without a trampoline, because the tables lack the
+ * function. Treats the calls as already made, and ends pooling if they might free pooled memory, or begin a
+ * capture whose end no hook would see. `who` is the calling library's name for the message; "" is the
+ * program.
  */
 static void note_unseen(gp_engine_t *engine, const char *name, const char *who)
 {

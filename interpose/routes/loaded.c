@@ -9,7 +9,7 @@
 #include "base/loader_walk.h"
 
 typedef struct search {
-  const char *const *prefixes; /* of file names */
+  const char *const *prefixes; /* prefixes of file names */
   size_t count;
   unsigned long long seen_loads; /* number of loads at the last look; 0: look in any case */
   unsigned long long loads;      /* number of loads so far */
@@ -39,8 +39,8 @@ static bool find(search_t *search)
   return search->file[0] != '\0';
 }
 
-/* Beginnings of file names. libcupti is not among them: programs link it to measure themselves (PyTorch's
- * profiler), without a tool that watches them. */
+/* Prefixes of the file names of tools. libcupti is not among them: programs link it to measure themselves
+ * (PyTorch's profiler), without a tool that watches them. */
 static const char *const tools[] = {
     "libsanitizer-",                                       /* compute-sanitizer */
     "libInterceptorInjection",                             /* its launcher, and Nsight Compute's */
@@ -52,7 +52,7 @@ static const char *const tools[] = {
 bool gp_loaded_find_tool(char *text, size_t capacity)
 {
   search_t search = {.prefixes = tools, .count = sizeof(tools) / sizeof(tools[0])};
-  const char *path = secure_getenv("CUDA_INJECTION64_PATH"); /* cuInit loads it */
+  const char *path = secure_getenv("CUDA_INJECTION64_PATH"); /* cuInit loads this library */
 
   if (path && path[0]) {
     (void)snprintf(text, capacity, "CUDA_INJECTION64_PATH=%s", path); /* may be truncated */

@@ -1,5 +1,6 @@
-/* Finds libraries whose mere presence in the process restricts the pool, by their file names. Any thread.
- * Each function takes the loader's lock and calls no driver function unless its comment says so. */
+/* Finds libraries whose mere presence in the process restricts the pool; recognizes them by their file names.
+ * Any thread. Each function takes the loader's lock and calls no driver function unless its comment says
+ * so. */
 #ifndef GP_INTERPOSE_ROUTES_LOADED_H
 #define GP_INTERPOSE_ROUTES_LOADED_H
 
@@ -10,17 +11,17 @@
 
 /*
  * Returns true if this process contains a tool that watches its CUDA calls, or will contain one when the
- * driver is initialized: compute-sanitizer, Nsight Systems, Nsight Compute. For such a tool, memory that the
+ * driver is initialized: compute-sanitizer, Nsight Systems, Nsight Compute. To such a tool, memory that the
  * pool reuses without a driver call appears allocated all the time: a sanitizer misses uses after a free, a
- * profiler misses calls. On true, text, of at least 256 bytes, receives the evidence.
+ * profiler misses calls. If the result is true, `text` (at least 256 bytes) receives the evidence.
  */
 bool gp_loaded_find_tool(char *text, size_t capacity);
 
-/* Returns true if the code at address is CUPTI's. Queries the loader. */
+/* Returns true if `address` is in CUPTI's code. Queries the loader. */
 bool gp_loaded_is_cupti(const void *address);
 
-/* Returns true if CUPTI is loaded: with it a program can be called back in the middle of each driver call.
- * Looks only if something was loaded since the last call. Once true, the result stays true. */
+/* Returns true if CUPTI is loaded: CUPTI can call the program back in the middle of each driver call. Looks
+ * only if something was loaded since the last call. Once true, the result stays true. */
 bool gp_loaded_look_for_cupti(void);
 
 #endif

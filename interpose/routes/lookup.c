@@ -21,14 +21,14 @@
 #include "base/log.h"
 
 typedef struct gp_hook {
-  const char *symbol; /* as exported */
-  const char *base;   /* as passed to cuGetProcAddress */
+  const char *symbol; /* name that the driver exports */
+  const char *base;   /* name that a program passes to cuGetProcAddress */
   int since;
   int per_thread;
   void *hook;
 } gp_hook_t;
 
-/* Indexed by gp_function_t. */
+/* All hooks, indexed by gp_function_t. */
 static const gp_hook_t hooks[GP_HOOK_COUNT] = {
 #define HOOK(symbol, base, since, per_thread, parameters)                                                    \
   [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)hook_##symbol},
@@ -37,9 +37,9 @@ static const gp_hook_t hooks[GP_HOOK_COUNT] = {
 
 /*
  * Returns true if GPUPOOL_DISABLE=1 was in the environment at the first call. Look-ups in the driver then
- * return the driver's own functions, the runtime's look-up of cuGetProcAddress first of all, so that calls
- * cost nothing extra. The hooks still forward the calls of a program that is linked to the driver, and all
- * calls if a settings file disables the library.
+ * return the driver's own functions, so that calls cost nothing extra; the runtime's look-up of
+ * cuGetProcAddress is the first. The hooks still forward the calls of a program that is linked to the driver,
+ * and all calls if a settings file disables the library.
  */
 static bool is_disabled(void)
 {
@@ -73,9 +73,9 @@ static void tell_of_second_driver(void)
 }
 
 /*
- * Returns GP_DLSYM_NONE if a look-up by scope would find this library's export, but the program alone would
- * have found nothing: no driver is loaded, or the driver lacks the function. Otherwise NULL. The search
- * behind this library sets dlerror.
+ * Returns GP_DLSYM_NONE if a look-up by scope would find this library's export, but would find nothing
+ * without the library: no driver is loaded, or the driver lacks the function. Otherwise returns NULL. The
+ * search behind this library sets dlerror.
  */
 static void *unless_ours_alone(const gp_hook_t *hook)
 {
@@ -85,10 +85,11 @@ static void *unless_ours_alone(const gp_hook_t *hook)
 }
 
 /*
- * Decides about a name that looks like a driver's and is in no table: it belongs to a newer driver, to OpenGL
- * and the like, or to a library unrelated to CUDA. The result of a search by scope depends on the caller. If
- * a search from here finds nothing, or the search must begin behind the caller, the stub jumps, and the
- * library will not see calls of the driver's function of that name.
+ * Decides a look-up of a name that looks like a driver function but is missing from the tables. The function
+ * may belong to a newer driver, to OpenGL and the like, or to a library unrelated to CUDA. Returns a
+ * trampoline, or NULL if the stub must jump to the real dlsym. The result of a search by scope depends on the
+ * caller. If a search from here finds nothing, or the search must begin behind the caller, the stub jumps,
+ * and the library will not see calls of the driver's function of that name.
  */
 static void *decide_unknown(void *handle, const char *name, const void *return_address)
 {
@@ -117,15 +118,16 @@ static bool begins_with(const char *text, const char *start)
   return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Returns true for calls on which the library's use of stream order depends: they decide what events stand
- * for, and which launches do not wait. */
+/* Returns true for functions on which the library's use of stream order depends: they decide what events
+ * stand for, and which launches do not wait. */
 static bool concerns_order(const gp_hook_t *hook)
 {
   return begins_with(hook->symbol, "cuEventRecord") || begins_with(hook->symbol, "cuLaunchKernelEx");
 }
 
-/* Returns the runtime's own function for a look-up. A look-up by scope, or with the program's own handle,
- * would find this library's export, even in a process without a runtime. */
+/* Decides a look-up of a runtime function, as gp_dlsym_decide does: finds the runtime's own function. A
+ * look-up by scope, or with the program's own handle, would find this library's export, even in a process
+ * without a runtime. */
 static void *decide_runtime(void *handle, const char *name, const void *return_address)
 {
   if (gp_runtime_find(name) < 0)
@@ -146,8 +148,8 @@ static void *decide_runtime(void *handle, const char *name, const void *return_a
   return found ? found : GP_DLSYM_NONE;
 }
 
-/* Decides a look-up of NVML's functions. A look-up by scope, or with the program's own handle, finds this
- * library's export, which represents NVML if the process has loaded it. */
+/* Decides a look-up of an NVML function, as gp_dlsym_decide does. A look-up by scope, or with the program's
+ * own handle, finds this library's export, which represents NVML if the process has loaded it. */
 static void *decide_nvml(void *handle, const char *name, const void *return_address)
 {
   void *function = handle == RTLD_NEXT || handle == RTLD_DEFAULT ? NULL : gp_real_dlsym(handle, name);
@@ -164,8 +166,8 @@ static void *decide_nvml(void *handle, const char *name, const void *return_addr
 }
 
 /* Returns the driver's function for the result of a look-up: the result itself, or the driver's function that
- * a preloaded library behind this one has replaced by its own. NULL if the result has nothing to do with the
- * driver. */
+ * a preloaded library behind this one has replaced with its own. Returns NULL if the result has nothing to do
+ * with the driver. */
 static void *beneath(void *handle, const char *name, void *function)
 {
   if (gp_real_is_driver_address(function))
@@ -174,8 +176,8 @@ static void *beneath(void *handle, const char *name, void *function)
   return found && gp_real_is_driver_address(found) ? found : NULL;
 }
 
-/* Returns true if the caller is another preloaded library to which the hook forwards its calls: it looks up
- * the function that it calls itself. */
+/* Returns true if the caller is another preloaded library to which the hook forwards its calls: that library
+ * looks up the function that it will call itself. */
 static bool is_behind_hook(const gp_hook_t *hook, const void *function, const void *caller)
 {
   const void *real = gp_real_get((gp_function_t)(hook - hooks));
@@ -208,7 +210,7 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   /* The results of these look-ups depend on the caller: the stub jumps to the real dlsym, which then sees the
    * same caller. */
   if (handle == RTLD_NEXT && concerns_order(hook))
-    gp_mode_distrust(); /* a library after this one then makes such calls unseen */
+    gp_mode_distrust(); /* a library after this one then makes such calls without a hook seeing them */
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
     return unless_ours_alone(hook);
   void *function = gp_real_dlsym(handle, name);
@@ -218,7 +220,7 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
     return NULL; /* the stub's jump gives the same result, and sets dlerror */
   void *of_driver = is_disabled() ? NULL : beneath(handle, name, function);
   if (!of_driver || gp_real_is_driver_address(return_address))
-    return NULL; /* another library's function of that name; or the driver looks up its own */
+    return NULL; /* another library's function of that name, or the driver looks up its own function */
   gp_real_bind_object(of_driver);
   if (is_behind_hook(hook, function, return_address))
     return NULL;
@@ -230,8 +232,8 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   return hook->hook;
 }
 
-/* Returns true if the hook's function has that name. Callers pass cuGetProcAddress the name without suffix
- * or, since 13.0, with "_v2" (as NVIDIA's Python bindings do). */
+/* Returns true if `name` stands for the hook's function. Callers pass cuGetProcAddress the name without
+ * suffix or, since 13.0, with "_v2" (as NVIDIA's Python bindings do). */
 static bool answers_to(const gp_hook_t *hook, const char *name)
 {
   size_t length = strlen(name);
@@ -260,8 +262,8 @@ static const gp_hook_t *find_variant(const char *name, int version, bool per_thr
   return best;
 }
 
-/* Returns true if from this version on the name may stand for a function with other parameters, and no rule
- * says which of the two is meant. */
+/* Returns true if, from this version on, the name may stand for a function with other parameters, and no rule
+ * says which of the two functions is meant. */
 static bool is_renamed(const char *base, int version)
 {
   return version >= 12000 && strcmp(base, "cuGraphInstantiate") == 0;
@@ -286,8 +288,8 @@ static bool is_newer(const char *symbol, int version, uint64_t flags, const void
   return result != CUDA_SUCCESS || known != function;
 }
 
-/* Returns what cuGetProcAddress returns to the program for symbol, for which the driver returned function:
- * the hook of exactly that ABI variant, or function itself. */
+/* Returns the pointer that cuGetProcAddress gives to the program for `symbol`, for which the driver returned
+ * `function`: the hook of exactly that ABI variant, or `function` itself. */
 static void *substitute(const char *symbol, int version, uint64_t flags, void *function, const void *caller)
 {
   gp_assert(function);
@@ -304,8 +306,8 @@ static void *substitute(const char *symbol, int version, uint64_t flags, void *f
   if (!gp_class_has_family(symbol) || gp_class_is_unsure(symbol, version) ||
       is_newer(symbol, version, flags, function))
     return gp_unknown_wrap(function, symbol, gp_class_effect(symbol));
-  /* Either the driver's pointers differ from its exports, and the documented rule decides; or this is a
-   * variant that the library does not hook on purpose (CUDA 2's 32-bit ABI). */
+  /* Either the driver's pointers differ from its exports, and the documented rule decides; or the library
+   * deliberately does not hook this variant (CUDA 2's 32-bit ABI). */
   const gp_hook_t *variant = find_variant(symbol, version, (flags & FLAG_PER_THREAD) != 0);
   if (!variant || is_renamed(symbol, version) || is_behind_hook(variant, function, caller))
     return function;

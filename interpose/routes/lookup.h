@@ -1,10 +1,10 @@
 /*
- * routes/ has the routes by which driver calls reach this library (dlsym, cuGetProcAddress, exported names,
- * functions that the tables do not know), the driver's own functions, and the detection of calls that bypass
+ * routes/ contains the routes by which driver calls reach this library (dlsym, cuGetProcAddress, exported
+ * names, functions that the tables lack), the driver's own functions, and the detection of calls that bypass
  * this library. Only lookup, exports and unknown may include hooks.
  *
- * This module finds the hook for a name or for a driver's function pointer. It uses the table of hooks, and
- * so is above all hooks.
+ * This module finds the hook for a name or for a driver's function pointer. It uses the table of hooks, so it
+ * is above all hooks.
  */
 #ifndef GP_INTERPOSE_ROUTES_LOOKUP_H
 #define GP_INTERPOSE_ROUTES_LOOKUP_H

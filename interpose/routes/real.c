@@ -27,7 +27,7 @@ bool gp_real_is_own(const void *address)
 }
 
 static atomic_bool bound;
-static _Atomic(void *) driver_handle; /* NULL: unknown; other libraries may precede the driver */
+static _Atomic(void *) driver_handle; /* NULL: unknown; other libraries may precede it in look-up order */
 
 /* Returns the function that this library's calls are forwarded to. With RTLD_NEXT that is another preloaded
  * library's definition, if there is one, which that library's own dlsym would skip. */
@@ -95,7 +95,7 @@ void gp_real_bind_object(const void *address)
   gp_assert(!gp_real_is_own(address));
   if (atomic_load_explicit(&bound, memory_order_acquire) || dladdr(address, &info) == 0)
     return;
-  /* The library is already loaded: dlopen only finds and pins it, because the table points into it. */
+  /* The driver is already loaded: dlopen only finds and pins it, because the table points into it. */
   int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
   void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   gp_cancel_restore(cancel_state);
@@ -109,9 +109,9 @@ bool gp_real_bind(void)
 {
   if (atomic_load_explicit(&bound, memory_order_acquire))
     return true;
-  /* Binds what the loader would have given the program: the next definition in symbol look-up order. It may
-   * be another preloaded library's, which may have only some of the names; the rest come from the driver
-   * itself. */
+  /* Binds the functions that the loader would have given the program: the next definitions in symbol look-up
+   * order. They may belong to another preloaded library, which may have only some of the names; the rest come
+   * from the driver itself. */
   int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
   void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   gp_cancel_restore(cancel_state);

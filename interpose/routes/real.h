@@ -1,7 +1,7 @@
 /*
- * The driver's own functions: pointers to what libcuda exports, never to what this library exports under the
- * same names. They are bound once, from the first libcuda seen. All functions here are safe in any thread,
- * before cuInit, and in constructors. Uses only real_dlsym.h and base/.
+ * The driver's own functions: pointers to the functions that libcuda exports, never to this library's
+ * functions of the same names. They are bound once, from the first libcuda seen. All functions here are safe
+ * in any thread, before cuInit, and in constructors. Uses only real_dlsym.h and base/.
  */
 #ifndef GP_INTERPOSE_ROUTES_REAL_H
 #define GP_INTERPOSE_ROUTES_REAL_H
@@ -28,7 +28,7 @@ typedef enum gp_function {
 
 extern void *gp_real_functions[GP_FUNCTION_COUNT];
 
-/* Binds the functions of the libcuda that contains address, and prevents its unloading. Does nothing if a
+/* Binds the functions of the libcuda that contains `address`, and prevents its unloading. Does nothing if a
  * libcuda is already bound. */
 void gp_real_bind_object(const void *address);
 
@@ -36,7 +36,8 @@ void gp_real_bind_object(const void *address);
  * order. For calls that arrive through the exported names. Returns false if the process has no libcuda. */
 bool gp_real_bind(void);
 
-/* Returns true if the bound driver exports the name. Calls dlsym, so do not call it in a loader callback. */
+/* Returns true if the bound driver exports the name. Calls dlsym, so a loader callback must not call this
+ * function. */
 bool gp_real_driver_has(const char *name);
 
 /* Returns the driver's function, or NULL if this driver lacks it. */
@@ -55,8 +56,8 @@ static inline void *gp_real_get(gp_function_t function)
  */
 #define GP_REAL_CALL(symbol, ...) (GP_REAL(symbol) ? GP_REAL(symbol)(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND)
 
-/* Returns true if function is what the bound driver itself exports under that name. The table may contain the
- * function of another preloaded library that precedes the driver. */
+/* Returns true if `function` is the function that the bound driver itself exports under that name. The table
+ * may contain the function of another preloaded library that precedes the driver. */
 bool gp_real_is_of_driver(const char *name, const void *function);
 
 /* Returns the handle of the bound driver for look-ups, or RTLD_DEFAULT if it is not known. */
@@ -66,25 +67,26 @@ void *gp_real_driver_handle(void);
 bool gp_real_in_one_object(const void *one, const void *other);
 
 /* Pops a context that the library has pushed in this thread on top of another one. The driver may return
- * errors of earlier work (cuda.h at cuCtxPopCurrent) whether or not it popped the context; this function
- * makes sure that it is popped, because otherwise the program would continue in it. */
+ * errors of earlier work (cuda.h at cuCtxPopCurrent) whether or not it popped the context. This function
+ * makes sure that the context is popped, because otherwise the program would continue in it. */
 void gp_real_pop_context(CUcontext pushed);
 
-/* Returns true for "cu" and a capital letter, which excludes cublas, cudnn and curl before any comparison.
- * False for NULL. */
+/* Returns true if the name begins with "cu" and a capital letter, which excludes cublas, cudnn and curl
+ * before any comparison. Returns false for NULL. */
 bool gp_real_is_driver_name(const char *name);
 
-/* Returns the function of that name among the first `count` of gp_function_t, or -1. */
+/* Returns the index of the function `name` among the first `count` functions of gp_function_t, or -1. */
 int gp_real_find(const char *name, int count);
 
-/* Returns true if address lies in this library: a hook, a stub, a trampoline, or an export of one of
+/* Returns true if `address` is in this library: a hook, a stub, a trampoline, or an export of one of
  * these. */
 bool gp_real_is_own(const void *address);
 
-/* Returns true if the path's file name is that of a driver library (libcuda.so...). False for NULL. */
+/* Returns true if the path's file name is that of a driver library (libcuda.so...). Returns false for
+ * NULL. */
 bool gp_real_is_driver_file(const char *path);
 
-/* Returns true if address lies in an object whose file name is that of a driver library (libcuda.so...). */
+/* Returns true if `address` is in an object whose file name is that of a driver library (libcuda.so...). */
 bool gp_real_is_driver_address(const void *address);
 
 #endif

@@ -5,8 +5,9 @@
 
 #include <stdbool.h>
 
-/* For code that runs between this library's dlsym and the real one: a sanitizer's runtime looks up its own
- * functions through it, before the runtime is ready for instrumented code. */
+/* Disables sanitizers for code that runs between this library's dlsym and the real one: a sanitizer's runtime
+ * looks up its own functions through this library's dlsym, before the runtime is ready for instrumented
+ * code. */
 #define GP_BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined", "thread")))
 
 /* Calls the C library's dlsym, or that of the next library that replaces it. dlsym sees this library as the
@@ -18,7 +19,7 @@ void *gp_real_dlsym(void *handle, const char *name);
 void *gp_real_libc_dlsym(void *handle, const char *name);
 
 /* Returns the dlsym of a library that precedes this one in symbol look-up order and replaces dlsym, so that
- * look-ups reach it first. NULL if there is no such library. */
+ * look-ups reach that library first. Returns NULL if there is none. */
 void *(*gp_real_dlsym_before(void))(void *handle, const char *name);
 
 /* Returns false if the C library's symbols have no versions (musl). */

@@ -23,8 +23,8 @@ static const char *const names[GP_RUNTIME_COUNT] = {
 #include "interpose/routes/runtime.def"
 };
 
-/* CUDA 11 is missing: its cudaSetDevice does not bind the context, so the current context is not
- * conclusive. */
+/* The runtimes whose calls the library can serve. CUDA 11 is missing: its cudaSetDevice does not bind the
+ * context, so the runtime may use another context than the current one. */
 static const char *const known_runtimes[] = {"libcudart.so.12", "libcudart.so.13"};
 
 int gp_runtime_find(const char *name)
@@ -35,8 +35,8 @@ int gp_runtime_find(const char *name)
   return -1;
 }
 
-/* An object that defines the names. It has copies of strings, because the object may be unloaded after the
- * walk. */
+/* An object that defines functions of runtime.def. The record has copies of strings, because the object may
+ * be unloaded after the walk. */
 typedef struct definer {
   char soname[32]; /* "" if there is none or it is longer */
   const char *begin;
@@ -49,10 +49,11 @@ typedef struct definer {
 
 typedef struct walk {
   const void *caller;
-  const char *loader; /* base address of the program's loader; NULL: the walk is past it, or it is unknown */
+  const char *loader; /* base address of the program's loader; NULL: the walk has passed the loader, or the
+                         address is unknown */
   bool has_caller;    /* false: no object has the address, and caller_object is undefined */
   bool caller_stays;
-  gp_object_t caller_object; /* cannot be unloaded during its call */
+  gp_object_t caller_object; /* the caller's object, which cannot be unloaded during the call */
   unsigned definer_count;    /* may exceed the size of definers */
   definer_t definers[DEFINERS];
   uint64_t objects;
@@ -115,7 +116,8 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /* Returns the only definer or, if all definers are runtimes of different versions, the one that the caller is
- * linked to: runtime symbols have versions, so the loader does not confuse them. NULL if neither applies. */
+ * linked to: runtime symbols have versions, so the loader does not confuse them. Returns NULL if there is no
+ * such definer. */
 static const definer_t *choose(const walk_t *walk)
 {
   const definer_t *chosen = NULL;
@@ -138,8 +140,8 @@ static const definer_t *choose(const walk_t *walk)
   return chosen;
 }
 
-/* Returns the version of the symbols that the caller was linked to; NULL if there is none, or the caller was
- * linked to no definer. */
+/* Returns the version of the symbols that the caller was linked to. Returns NULL if there is no version, or
+ * the caller was linked to no definer. */
 static const char *needed_version(const walk_t *walk)
 {
   const char *version = NULL;
@@ -158,15 +160,15 @@ static bool has_versions(const walk_t *walk, const void *function)
 }
 
 /* Looks up a name with a version. The loader accepts a definition without versions for any version, but
- * dlvsym does not. If walk and version are NULL, returns the first definition. */
+ * dlvsym does not. If `walk` and `version` are NULL, returns the first definition. */
 static void *look_up(const walk_t *walk, void *object, const char *name, const char *version)
 {
   void *first = gp_real_dlsym(object, name);
   return first && version && has_versions(walk, first) ? gp_real_dlvsym(object, name, version) : first;
 }
 
-/* Looks up as the loader binds: first after this library in symbol look-up order, then in the libraries that
- * the caller was linked to. */
+/* Looks up a function as the loader binds it: first after this library in symbol look-up order, then in the
+ * libraries that the caller was linked to. */
 static void *ask_loader(const walk_t *walk, const void *caller, const char *name, const char *version)
 {
   Dl_info info;
@@ -207,7 +209,7 @@ static void fill_from_loader(gp_runtime_route_t *route, const walk_t *walk)
   (void)dlerror(); /* clears an error that is not the caller's */
 }
 
-/* Stores the first bytes of the entry's functions. Returns true if one of the functions is patched. */
+/* Stores the first bytes of the route's functions. Returns true if one of the functions is patched. */
 static bool is_patched(gp_runtime_route_t *route)
 {
   bool result = false;
@@ -254,8 +256,8 @@ static int read_unloads(struct dl_phdr_info *info, size_t size, void *arg)
   return 1;
 }
 
-/* Returns true if the entry's objects are still loaded. In a forked child the loader's lock may remain locked
- * by a thread of the parent, so the count is not read there; nothing was unloaded since. */
+/* Returns true if the route's objects are still loaded. In a forked child the loader's lock may remain locked
+ * by a thread of the parent, so the count is not read there; a child has unloaded nothing since the fork. */
 static bool holds(const gp_runtime_route_t *route)
 {
   uint64_t unloads = route->unloads;

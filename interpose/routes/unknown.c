@@ -23,12 +23,13 @@
 #include "pool/reuse/mode.h"
 
 /*
- * Calls of functions that free memory and that the tables do not know. The driver's free must not get an
+ * Handles calls of functions that free memory and that the tables lack. The driver's free must not get an
  * address that the pool owns: the address may be that of a whole segment, or of memory that the program has
- * already freed. So this module answers such a call if its first argument is such an address.
+ * already freed. If the first argument is such an address, this module returns a result in the driver's
+ * place.
  */
 
-/* Answers to a call of a function with any parameters. */
+/* Replacements for a driver function with any parameters. */
 static CUresult CUDAAPI answer_success(void)
 {
   return CUDA_SUCCESS;
@@ -53,8 +54,8 @@ static void tell_refused(const char *name)
         name);
 }
 
-/* Returns true if the address is memory that cuMemFree accepts, so that the hook of cuMemFree can serve the
- * program's call. */
+/* Returns true if cuMemFree accepts the address, so that the hook of cuMemFree can serve the program's
+ * call. */
 static bool is_known(gp_engine_t *engine, uint64_t address)
 {
   gp_forwarded_t memory;
@@ -62,8 +63,8 @@ static bool is_known(gp_engine_t *engine, uint64_t address)
          gp_engine_forwarded_find(engine, GP_SPACE_POINTER, address, &memory);
 }
 
-/* Notes that the block leaves the pool without a driver call. The program's driver call follows, and even if
- * the driver refuses that call, the driver will answer later calls about the address. */
+/* Notes that the block leaves the pool without a driver call. The program's driver call follows. Even if the
+ * driver refuses that call, the driver handles later calls with the address. */
 static int leave(void *arg, bool is_cut)
 {
   *(bool *)arg = true;
@@ -73,8 +74,8 @@ static int leave(void *arg, bool is_cut)
 
 /*
  * Returns the function to which a trampoline must jump instead of the driver's function, with the caller's
- * arguments. NULL means the driver's function, because the pool does not own the memory, or no longer does.
- * `name` is the function's name. Any thread.
+ * arguments. Returns NULL for the driver's function, because the pool does not own the memory, or no longer
+ * owns it. `name` is the function's name. Any thread.
  */
 static void *unknown_free_answer(gp_engine_t *engine, gp_frees_t frees, uint64_t address, const char *name)
 {
@@ -111,8 +112,8 @@ static void *unknown_free_answer(gp_engine_t *engine, gp_frees_t frees, uint64_t
 #define NAME_BYTES 80 /* the driver's longest name has 41 bytes; messages truncate longer names */
 
 /* The trampolines read these arrays. A thread takes a slot permanently by storing its function in
- * gp_unknown_functions. In a settled slot later calls have no further effect, so the trampoline jumps at
- * once. */
+ * gp_unknown_functions. Once a slot is settled, later calls have no further effect, so the trampoline jumps
+ * at once. */
 void *gp_unknown_functions[GP_UNKNOWN_SLOTS];
 unsigned char gp_unknown_settled[GP_UNKNOWN_SLOTS];
 extern const char gp_unknown_slots[] __attribute__((visibility("hidden")));
@@ -120,8 +121,8 @@ extern const char gp_unknown_slots[] __attribute__((visibility("hidden")));
 static struct {
   _Atomic unsigned char effect; /* stored before the look-up returns the trampoline */
   _Atomic unsigned char frees;  /* stored before the look-up returns the trampoline */
-  _Atomic bool ends_capture;    /* for effect CAPTURE; false: the function begins a capture, or may */
-  _Atomic bool is_named;        /* name is complete */
+  _Atomic bool ends_capture; /* for effect CAPTURE; false: the function begins a capture, or may begin one */
+  _Atomic bool is_named;     /* `name` is complete */
   atomic_flag is_told;
   char name[NAME_BYTES];
 } slots[GP_UNKNOWN_SLOTS];
@@ -131,9 +132,9 @@ static struct {
  */
 
 /*
- * Describes the function in messages. Programs pass cuGetProcAddress the name that all variants share. The
- * loader knows which variant the driver returned (dladdr), but a query takes the loader's lock, and a thread
- * that has that lock, in a library's constructor, may wait for this thread.
+ * Returns a prefix that describes the function in messages. Programs pass cuGetProcAddress the name that all
+ * variants share. The loader knows which variant the driver returned (dladdr), but a query takes the loader's
+ * lock, and a thread that has that lock, in a library's constructor, may wait for this thread.
  */
 static const char *variant_text(const char *name)
 {
@@ -156,7 +157,7 @@ static int take_slot(void *function, const char *name)
   return -1;
 }
 
-/* Returns true if the name of a capture function says that it only ends a capture. For other functions "End"
+/* Returns true if the name of a capture function shows that it only ends a capture. For other functions "End"
  * proves nothing: CUDA has endpoints. */
 static bool ends_capture(const char *name)
 {
@@ -236,7 +237,7 @@ static void end_pooling(unsigned slot)
 }
 
 /*
- * Counts the capture before the driver's call, so that no call of the library falls in between. When this
+ * Counts the capture before the driver's call, so that the library makes no driver call in between. When this
  * thread next enters the library, it queries the driver whether the capture began, and whether another one
  * ended.
  */
@@ -258,7 +259,8 @@ static void taint_arguments(gp_engine_t *engine, const uint64_t *arguments)
       gp_taint_pointer(engine, (CUdeviceptr)arguments[i]);
 }
 
-/* Applies the function's effect. Returns true if each call has the effect. */
+/* Applies the function's effect. Returns true if every call of the function has the effect, not only the
+ * first. */
 static bool take_effect(gp_engine_t *engine, unsigned slot, const uint64_t *arguments)
 {
   bool frees = atomic_load(&slots[slot].frees) == GP_FREES_POINTER;
