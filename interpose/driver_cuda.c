@@ -350,8 +350,7 @@ static bool cuda_code_is_context_gone(int code)
 }
 
 /* Returns true if the context has ended. By now its handle may belong to another context, with another id.
- * Drivers before 12.0 have no ids: there the function makes a second call with the handle, which must fail,
- * too. */
+ * Drivers before 12.0 have no ids: there a second call with the handle must fail in the same way. */
 static bool cuda_context_has_ended(void *self, const gp_driver_context_t *context)
 {
   unsigned long long id = 0;

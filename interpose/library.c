@@ -283,7 +283,7 @@ static library_state_t start(void)
 }
 
 /* The slow path of gp_library_engine: for the first call in this process, for calls while another thread
- * starts the library, and for all calls while it is off. */
+ * starts the library, and for all calls while the library is off. */
 static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
 {
   if (!gp_process_is_ours())
@@ -316,7 +316,7 @@ gp_engine_t *gp_library_engine(void)
 {
   gp_origin_begin_call();
   if (atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE && gp_process_is_ours()) {
-    gp_assert_internal(gp_locks_held() == 0); /* holds no lock: a hook may call the driver and wait */
+    gp_assert_internal(gp_locks_held() == 0); /* a hook may wait in the driver, so it holds no lock */
     if (gp_after_unknown_is_due)
       gp_after_unknown_look(the_engine);
     return the_engine;
@@ -441,9 +441,8 @@ static _Thread_local bool finishing __attribute__((tls_model("initial-exec")));
  * that call exit() at the same time share the handlers, and the first thread that finds none left ends the
  * process. So several handlers are registered, and each thread takes one. The first thread writes the reports
  * and continues to end the process. The others wait in their handlers, as they do in exit() since 2.41, and
- * register another handler for the next thread. All handlers are the same function, because glibc 2.36 and
- * later do not run more than 32 handlers that were registered during exit in the reverse order of their
- * registration.
+ * register another one for the next thread. All handlers are the same function, because glibc 2.36 and later
+ * do not run more than 32 handlers that were registered during exit in reverse order of registration.
  */
 static void finish_or_wait(void *unused)
 {

@@ -14,8 +14,8 @@ static bool has_attribute(const gp_driver_context_t *context, CUdevice_attribute
   return GP_REAL_CALL(cuDeviceGetAttribute, &value, attribute, context->device) == CUDA_SUCCESS && value != 0;
 }
 
-/* Returns the properties of the pool's physical memory. It has no handle types, because memory of the pool is
- * never shared. It requests access for network devices, which costs nothing. */
+/* Returns the properties of the pool's physical memory. They have no handle types, because the pool's memory
+ * is never shared. They request access for network devices, which costs nothing. */
 static CUmemAllocationProp properties_of(const gp_driver_context_t *context)
 {
   CUmemAllocationProp properties = {
@@ -102,8 +102,7 @@ int gp_mapped_cuda_unmap(void *self, const gp_driver_context_t *context, uint64_
   return (int)GP_REAL_CALL(cuMemUnmap, (CUdeviceptr)address, (size_t)bytes);
 }
 
-/* Some drivers (WSL2) return CUDA_ERROR_NOT_READY while another thread submits work, so the call is
- * repeated. */
+/* Some drivers (WSL2) return CUDA_ERROR_NOT_READY while another thread submits work: the call is repeated. */
 #define ALLOW_TRIES 3
 
 int gp_mapped_cuda_allow(

@@ -58,8 +58,7 @@ gpupool_result_t gp_api_engine(gp_engine_t **ret_engine)
   return GPUPOOL_OK;
 }
 
-/* Returns the number of devices, which never changes. Returns GP_MAX_DEVICES before the driver is
- * initialized. */
+/* Returns the number of devices, which never changes; GP_MAX_DEVICES before the driver is initialized. */
 static int device_count(void)
 {
   int count;

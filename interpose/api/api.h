@@ -21,9 +21,8 @@ extern gp_lock_t gp_api_lock;
  */
 bool gp_api_is_preloaded(void);
 
-/* Stores the engine in *ret_engine; the first call starts the engine. If the result is not GPUPOOL_OK,
- * *ret_engine is unchanged, and the API function returns that result to the program. The caller holds no
- * lock. */
+/* Stores the engine in *ret_engine; the first call starts it. If the result is not GPUPOOL_OK, *ret_engine is
+ * unchanged, and the API function returns that result to the program. The caller holds no lock. */
 gpupool_result_t gp_api_engine(gp_engine_t **ret_engine);
 
 /* Calls gp_api_engine. If *device is GPUPOOL_CURRENT, replaces it with the current device's ordinal. Returns

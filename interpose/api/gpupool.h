@@ -87,8 +87,7 @@ typedef struct gpupool_report {
 } gpupool_report_t;
 
 /* The functions that the library exports. Bindings for other languages look up these names. C and C++
- * programs call the functions below, without api_ in the name, which first check whether the library is
- * loaded. */
+ * programs call the functions below, without api_, which first check whether the library is loaded. */
 const char *gpupool_api_version(void);
 gpupool_result_t gpupool_api_statistic(int device, const char *name, uint64_t *ret_value);
 size_t gpupool_api_memory_stats(int device, char *text, size_t capacity);
@@ -373,8 +372,8 @@ private:
   uint64_t number_ = 0;
 };
 
-/* A reference to a block, which lasts until this object is destroyed. It can be moved. It is empty if
- * gpupool_retain fails. */
+/* Keeps a reference to a block until this object is destroyed. The object can be moved. It is empty if
+ * gpupool_retain failed. */
 class holder
 {
 public:

@@ -10,7 +10,7 @@
 #include "interpose/api/figures.h"
 #include "interpose/api/scopes.h"
 
-/* Appends to a buffer of the caller by snprintf's rule: truncates the text, but counts its whole length. */
+/* A text in the caller's buffer, filled as snprintf does: truncates the text, but counts its whole length. */
 
 /* Invariant: if capacity > 0, bytes[0..capacity) contains a terminating 0; length may exceed capacity. */
 typedef struct text {

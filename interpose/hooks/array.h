@@ -7,8 +7,7 @@
 #include "interpose/cuda_abi.h"
 
 /* Returns the bytes of an array with this number of mip levels. Returns 0 if the array has no memory of its
- * own (the program maps memory of cuMemCreate into sparse arrays), or the driver will reject the
- * arguments. */
+ * own (programs map memory of cuMemCreate into sparse arrays), or the driver will reject the arguments. */
 uint64_t gp_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels);
 
 /* Returns the bytes of an array of at most two dimensions, as gp_array_bytes does. */

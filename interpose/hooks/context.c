@@ -256,8 +256,7 @@ static CUresult end_reset(const ending_t *ending, CUdevice device, CUresult resu
   return result;
 }
 
-/* Releases memory to the driver before the primary context ends. If the device has other contexts, which
- * remain, releases nothing. */
+/* Releases memory before the primary context ends; releases nothing if the device has other contexts. */
 static void leave_device(CUdevice device)
 {
   gp_engine_t *engine = gp_library_engine();

@@ -44,9 +44,8 @@ static bool is_user_context(CUcontext handle)
   return gp_address_map_find(&user_contexts, (uint64_t)(uintptr_t)handle) != NULL;
 }
 
-/* A green context: the driver's handle, and the context to which the program converted the green context. The
- * lock guards the list and its entries; an entry that a thread has taken out of the list belongs to that
- * thread. */
+/* A green context: the driver's handle, and the context that the program converted it to. The lock guards the
+ * list and its entries; an entry that a thread has taken out of the list belongs to that thread. */
 struct gp_green {
   const void *handle;
   CUcontext converted;   /* NULL: not converted yet */

@@ -56,14 +56,12 @@ void gp_green_context_converted(const void *green, CUcontext handle);
 
 /* gp_green_context_take removes the entry before the driver destroys a green context, because the driver may
  * give the handle to another thread at once. It returns NULL if the green context is unknown. The caller
- * passes the entry and the driver's result to gp_green_context_taken, which frees the entry or puts it
- * back. */
+ * passes the driver's result to gp_green_context_taken, which frees the entry or puts it back. */
 typedef struct gp_green gp_green_t;
 gp_green_t *gp_green_context_take(const void *green);
 void gp_green_context_taken(gp_green_t *entry, bool destroyed);
 
-/* Record that the program has created or destroyed a context of its own. A device's primary context is not
- * recorded. */
+/* Record that the program has created or destroyed a context of its own, as opposed to a primary context. */
 void gp_user_context_created(CUcontext handle);
 void gp_user_context_destroyed(CUcontext handle);
 

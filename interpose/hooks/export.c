@@ -68,8 +68,8 @@ bool gp_refuse_mapped(gp_engine_t *engine, CUdeviceptr pointer)
 
 /*
  * Returns the address to pass to the driver for an export of `size` bytes. Mapped memory is not exported,
- * because the pool moves it and may give it to another owner. A program that exports whole pages may begin
- * before its block, in an idle part of the driver allocation: that is allowed.
+ * because the pool moves it and may give it to another owner. A library that exports whole pages may begin
+ * before the program's block, in an idle part of the driver allocation: that is allowed.
  */
 static CUdeviceptr exported(CUdeviceptr pointer, size_t size)
 {
@@ -87,7 +87,7 @@ void gp_taint_pointer(gp_engine_t *engine, CUdeviceptr pointer)
   gp_part_t part;
 
   if (gp_engine_part(engine, (uint64_t)pointer, &part))
-    base = (CUdeviceptr)part.address; /* the driver would return the beginning of the segment */
+    base = (CUdeviceptr)part.address; /* the driver knows only the larger allocation */
   else if (GP_REAL_CALL(cuMemGetAddressRange_v2, &base, NULL, pointer) != CUDA_SUCCESS)
     base = pointer;
   gp_engine_taint(engine, (uint64_t)base);
@@ -162,8 +162,7 @@ CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdev
       pointer);
 }
 
-/* Binds memory to an endpoint. Peers then access the memory through the endpoint, without any order with the
- * streams of this process. */
+/* Binds memory to an endpoint. Peers then access the memory unordered with all streams of this process. */
 CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice device, cuuint64_t offset,
     void *pointer, cuuint64_t size, unsigned long long flags)
 {

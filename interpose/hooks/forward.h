@@ -80,8 +80,7 @@ typedef struct gp_forward_free {
   GP_FORWARD_FREE_IN(result, engine, space, key, NULL, driver_call)
 
 /* Performs a stream-ordered free: the driver gets the memory back when the stream reaches the free. `order`
- * identifies that stream; its context is NULL if the context is not known. If `order` is NULL, the free is
- * not stream-ordered. */
+ * is that stream; its context is NULL if unknown. If `order` is NULL, the free is not stream-ordered. */
 #define GP_FORWARD_FREE_IN(result, engine, space, key, order, driver_call)                                   \
   do {                                                                                                       \
     gp_forward_free_t gp_free;                                                                               \

@@ -58,8 +58,7 @@ CUresult CUDAAPI hook_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *locatio
   return named(GP_REAL_CALL(cuMemGetMemPool, pool, location, type), pool, location);
 }
 
-/* Returns the bytes that the pool has reserved, or 0 if there is no limit, because only a limit needs the
- * value. */
+/* Returns the bytes that the pool has reserved. Returns 0 if there is no limit, which alone needs them. */
 static uint64_t reserved_in(gp_engine_t *engine, CUmemoryPool pool, int device)
 {
   cuuint64_t reserved = 0;

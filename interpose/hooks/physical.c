@@ -109,8 +109,7 @@ CUresult CUDAAPI hook_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
     CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
   gp_engine_t *engine = gp_library_engine();
-  /* The mapping is recorded before the call, because another thread may release the handle as soon as the
-   * memory is mapped. */
+  /* Recorded before the call, because another thread may release the handle once the memory is mapped. */
   change_t change = {.engine = engine,
       .mapped = engine ? gp_physical_map((uint64_t)handle, (uint64_t)pointer, bytes) : NULL};
   CUresult result;

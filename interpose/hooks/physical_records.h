@@ -35,10 +35,9 @@ bool gp_physical_is_exported(const gp_physical_t *physical);
 
 /*
  * gp_physical_release removes a reference before cuMemRelease; it returns NULL for unknown memory. The caller
- * then passes a non-NULL result to gp_physical_released, with `done` true if the driver succeeded.
- * gp_physical_released returns the memory if neither a handle nor a mapping is left, and the caller passes
- * the memory to gp_physical_end; otherwise it returns NULL. The functions below return memory in the same
- * way.
+ * passes a non-NULL result to gp_physical_released, with `done` true if the driver succeeded.
+ * gp_physical_released returns the memory if neither a handle nor a mapping is left, and the caller passes it
+ * to gp_physical_end; otherwise it returns NULL. The functions below return memory in the same way.
  */
 gp_physical_t *gp_physical_release(uint64_t handle);
 gp_physical_t *gp_physical_released(gp_physical_t *physical, bool done);

@@ -12,8 +12,8 @@
 
 #define INITIALIZATION_ERROR 3 /* cudaErrorInitializationError of driver_types.h */
 
-/* The route of the last call that this thread forwarded to a runtime, until that runtime calls the driver.
- * Only another forwarded call can replace the route in between. */
+/* The route of the last call that this thread forwarded to a runtime, until that runtime calls the driver. No
+ * call can overwrite the route meanwhile: a call that has to look up another route is forwarded, too. */
 static _Thread_local gp_runtime_route_t *asked __attribute__((tls_model("initial-exec")));
 
 /* The library serves calls from the first confirmation until the program begins to exit. At exit, handlers of

@@ -24,8 +24,8 @@ void *gp_runtime_cudaFree(void *pointer, size_t unused, void *unused_too, const 
  * runtime.def call. */
 void gp_runtime_reached_driver(gp_context_t *context, const void *caller);
 
-/* gp_runtime_serves returns true if the library serves runtime calls; after gp_runtime_stop it serves none.
- * Any thread. */
+/* gp_runtime_serves returns true if the library serves runtime calls; after gp_runtime_stop it serves no
+ * call. Any thread. */
 bool gp_runtime_serves(void);
 void gp_runtime_stop(void);
 

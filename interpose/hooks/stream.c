@@ -53,8 +53,7 @@ typedef struct leaving {
   gp_context_t *known;   /* the stream's context if the stream was known, else NULL */
 } leaving_t;
 
-/* Keeps the capture after the thread was cancelled in the driver's call, because the stream may still
- * exist. */
+/* Keeps the capture after the thread was cancelled in the driver's call: the stream may still exist. */
 static void keep(void *arg)
 {
   const leaving_t *leaving = arg;

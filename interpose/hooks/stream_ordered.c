@@ -28,8 +28,7 @@ static void keep_freed(const gp_context_t *context, CUmemoryPool pool)
     gp_mempool_keep_freed(pool ? device : gp_context_device(context));
 }
 
-/* Returns the description of a forwarded allocation. A NULL `pool` is the current pool of the current
- * device. */
+/* Returns a forwarded call's description. A NULL `pool` is the current pool of the current device. */
 static gp_forward_call_t call_of(
     const CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread)
 {

@@ -21,8 +21,7 @@ static early_mark_t marks[EARLY_MAX]; /* ordered by the time of their begins */
 static size_t mark_count;
 static bool is_flushed;
 
-/* Returns the index of the newest begin or push that the end or pop belongs to, or mark_count if there is
- * none. */
+/* Returns the index of the newest begin or push that the end or pop belongs to; mark_count if none. */
 static size_t find_begin(gp_mark_kind_t kind, uint64_t scope, long thread)
 {
   for (size_t i = mark_count; i-- > 0;) {

@@ -92,8 +92,7 @@ static void nvtx_narrow(const wchar_t *text, char buffer[GP_MARK_NAME_BYTES])
   buffer[used] = '\0';
 }
 
-/* Writes the name of a range: the event's text, preceded by "DOMAIN: " unless `domain` is NULL. Any
- * thread. */
+/* Writes the name of a range: the event's text, after "DOMAIN: " unless `domain` is NULL. Any thread. */
 static void nvtx_name_of(
     const void *domain, const gp_nvtx_attributes_t *event, char buffer[GP_MARK_NAME_BYTES])
 {
@@ -113,9 +112,8 @@ static void nvtx_name_of(
       buffer, GP_MARK_NAME_BYTES, "%s%s%s", of, of[0] ? ": " : "", text); /* truncation is harmless */
 }
 
-/* The functions of the next tool, or NULL for functions that the tool lacks. Each library of a program may
- * contain its own NVTX, which calls InitializeInjectionNvtx2 again; the tool returns the same functions to
- * all of them. */
+/* The functions of the next tool, or NULL where it has none. Each library of a program may contain its own
+ * NVTX, which calls InitializeInjectionNvtx2 again; the tool returns the same functions to all of them. */
 static struct {
 #define NVTX(module, number, name, result, parameters) result(*_Atomic name) parameters;
 #include "interpose/nvtx/functions.def"

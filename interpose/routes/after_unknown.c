@@ -27,9 +27,8 @@ void gp_after_unknown_capture(CUstream stream)
   gp_after_unknown_is_due = true;
 }
 
-/* Ends the record of the capture if the driver reports that the capture has ended. Another thread may have
- * destroyed the stream meanwhile, and the capture with it: the driver must not be queried about such a
- * handle. */
+/* Ends the capture's record if the driver reports that the capture has ended. Another thread may have
+ * destroyed the stream, and the capture with it: the driver must not be queried about such a handle. */
 static void look_at_capture(gp_engine_t *engine)
 {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;

@@ -13,8 +13,7 @@
 void gp_after_unknown_context(void);
 void gp_after_unknown_capture(CUstream stream);
 
-/* True while the calling thread has something to check: gp_library_engine then calls
- * gp_after_unknown_look. */
+/* True while this thread has something to check: gp_library_engine then calls gp_after_unknown_look. */
 extern _Thread_local bool gp_after_unknown_is_due __attribute__((tls_model("initial-exec")));
 void gp_after_unknown_look(gp_engine_t *engine);
 

@@ -19,8 +19,7 @@ typedef enum gp_effect {
                         * library */
 } gp_effect_t;
 
-/* Returns true if classes.def contains this exported name and the function's parameters are known. Returns
- * false for NULL. */
+/* Returns true if classes.def has this exported name and its parameters are known. Returns false for NULL. */
 bool gp_class_is_known(const char *symbol);
 
 /* Returns true if the tables contain the variant that `name` stands for in CUDA `version`, but do not know

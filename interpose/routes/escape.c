@@ -260,10 +260,9 @@ static int look_for_unknown(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /*
- * Handles a library that can call the function `name` without a trampoline, because the tables lack the
- * function. Treats the calls as already made, and ends pooling if they might free pooled memory, or begin a
- * capture whose end no hook would see. `who` is the calling library's name for the message; "" is the
- * program.
+ * Handles a library that can call `name`, a function that the tables lack, without a trampoline. Treats the
+ * calls as already made, and ends pooling if they might free pooled memory, or begin a capture whose end no
+ * hook would see. `who` is the calling library's name for the message; "" is the program.
  */
 static void note_unseen(gp_engine_t *engine, const char *name, const char *who)
 {

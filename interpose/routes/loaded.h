@@ -1,6 +1,5 @@
-/* Finds libraries whose mere presence in the process restricts the pool; recognizes them by their file names.
- * Any thread. Each function takes the loader's lock and calls no driver function unless its comment says
- * so. */
+/* Finds libraries whose mere presence in the process restricts the pool, by their file names. Any thread.
+ * Each function takes the loader's lock, and calls no driver function unless its comment says so. */
 #ifndef GP_INTERPOSE_ROUTES_LOADED_H
 #define GP_INTERPOSE_ROUTES_LOADED_H
 

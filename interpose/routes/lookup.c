@@ -37,9 +37,9 @@ static const gp_hook_t hooks[GP_HOOK_COUNT] = {
 
 /*
  * Returns true if GPUPOOL_DISABLE=1 was in the environment at the first call. Look-ups in the driver then
- * return the driver's own functions, so that calls cost nothing extra; the runtime's look-up of
- * cuGetProcAddress is the first. The hooks still forward the calls of a program that is linked to the driver,
- * and all calls if a settings file disables the library.
+ * return the driver's own functions, so that calls cost nothing extra. (The most important one is the
+ * runtime's look-up of cuGetProcAddress.) The hooks still forward the calls of a program that is linked to
+ * the driver, and all calls if a settings file disables the library.
  */
 static bool is_disabled(void)
 {
@@ -125,9 +125,8 @@ static bool concerns_order(const gp_hook_t *hook)
   return begins_with(hook->symbol, "cuEventRecord") || begins_with(hook->symbol, "cuLaunchKernelEx");
 }
 
-/* Decides a look-up of a runtime function, as gp_dlsym_decide does: finds the runtime's own function. A
- * look-up by scope, or with the program's own handle, would find this library's export, even in a process
- * without a runtime. */
+/* Decides a look-up of a runtime function: finds the runtime's own function. A look-up by scope, or with the
+ * program's own handle, would find this library's export, even in a process without a runtime. */
 static void *decide_runtime(void *handle, const char *name, const void *return_address)
 {
   if (gp_runtime_find(name) < 0)

@@ -36,8 +36,7 @@ void gp_real_bind_object(const void *address);
  * order. For calls that arrive through the exported names. Returns false if the process has no libcuda. */
 bool gp_real_bind(void);
 
-/* Returns true if the bound driver exports the name. Calls dlsym, so a loader callback must not call this
- * function. */
+/* Returns true if the bound driver exports the name. Calls dlsym, so loader callbacks must not use it. */
 bool gp_real_driver_has(const char *name);
 
 /* Returns the driver's function, or NULL if this driver lacks it. */
@@ -82,8 +81,7 @@ int gp_real_find(const char *name, int count);
  * these. */
 bool gp_real_is_own(const void *address);
 
-/* Returns true if the path's file name is that of a driver library (libcuda.so...). Returns false for
- * NULL. */
+/* Returns true if the path names a driver library's file (libcuda.so...). Returns false for NULL. */
 bool gp_real_is_driver_file(const char *path);
 
 /* Returns true if `address` is in an object whose file name is that of a driver library (libcuda.so...). */

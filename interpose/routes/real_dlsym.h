@@ -5,9 +5,8 @@
 
 #include <stdbool.h>
 
-/* Disables sanitizers for code that runs between this library's dlsym and the real one: a sanitizer's runtime
- * looks up its own functions through this library's dlsym, before the runtime is ready for instrumented
- * code. */
+/* Disables sanitizers in code that runs between this library's dlsym and the real one: a sanitizer's runtime
+ * looks up its own functions through it, before the runtime is ready for instrumented code. */
 #define GP_BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined", "thread")))
 
 /* Calls the C library's dlsym, or that of the next library that replaces it. dlsym sees this library as the

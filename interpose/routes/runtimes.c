@@ -116,8 +116,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /* Returns the only definer or, if all definers are runtimes of different versions, the one that the caller is
- * linked to: runtime symbols have versions, so the loader does not confuse them. Returns NULL if there is no
- * such definer. */
+ * linked to: runtime symbols have versions, so the loader does not confuse them. Returns NULL otherwise. */
 static const definer_t *choose(const walk_t *walk)
 {
   const definer_t *chosen = NULL;

@@ -25,8 +25,7 @@
 /*
  * Handles calls of functions that free memory and that the tables lack. The driver's free must not get an
  * address that the pool owns: the address may be that of a whole segment, or of memory that the program has
- * already freed. If the first argument is such an address, this module returns a result in the driver's
- * place.
+ * already freed. If the first argument is such an address, this module replaces the driver's function.
  */
 
 /* Replacements for a driver function with any parameters. */
@@ -259,8 +258,7 @@ static void taint_arguments(gp_engine_t *engine, const uint64_t *arguments)
       gp_taint_pointer(engine, (CUdeviceptr)arguments[i]);
 }
 
-/* Applies the function's effect. Returns true if every call of the function has the effect, not only the
- * first. */
+/* Applies the function's effect. Returns true if each call has the effect, not only the first one. */
 static bool take_effect(gp_engine_t *engine, unsigned slot, const uint64_t *arguments)
 {
   bool frees = atomic_load(&slots[slot].frees) == GP_FREES_POINTER;
