@@ -146,8 +146,8 @@ void gpupool_torch_memory_fraction(double fraction, int device);
   GPUPOOL_FIND(gpupool_api_##function, gpupool_found);                                                       \
   return gpupool_found ? gpupool_found arguments : (without)
 
-/* Converts a device to int. A value outside the valid range becomes an invalid device, because truncation
- * could produce the ordinal of another device. */
+/* Converts a device to int. A value outside the valid range becomes an invalid device; truncation could turn
+ * it into the ordinal of another device. */
 static inline int gpupool_ordinal(long long device)
 {
   return device < GPUPOOL_CURRENT || device > INT32_MAX ? GPUPOOL_CURRENT - 1 : (int)device;

@@ -12,7 +12,7 @@
  * A copy of the values of JIT options. The driver overwrites some values (CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
  * the bytes it filled). A second call must get the program's own values.
  */
-#define MAX_OPTIONS 32 /* more than there are options; the values of a longer array are not restored */
+#define MAX_OPTIONS 32 /* more options than CUDA has; the values of a longer array are not restored */
 
 typedef struct jit {
   void **values;

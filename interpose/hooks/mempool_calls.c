@@ -58,7 +58,7 @@ CUresult CUDAAPI hook_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *locatio
   return named(GP_REAL_CALL(cuMemGetMemPool, pool, location, type), pool, location);
 }
 
-/* Returns the bytes that the pool has reserved. Returns 0 if there is no limit, which alone needs them. */
+/* Returns the bytes that the pool has reserved, or 0 if the device has no limit: only a limit needs them. */
 static uint64_t reserved_in(gp_engine_t *engine, CUmemoryPool pool, int device)
 {
   cuuint64_t reserved = 0;

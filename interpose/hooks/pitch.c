@@ -103,7 +103,7 @@ static void learn(const gp_context_t *context, size_t width, size_t height, unsi
   size_t bytes;
 
   if (height == 0 || pitch < width || __builtin_mul_overflow(pitch, height, &bytes))
-    return; /* a result without rows, or that overflows, teaches no pitch */
+    return; /* no rows, or an implausible pitch: nothing to learn */
   gp_lock_take(&pitch_lock);
   gp_pitch_t *entry = find(context, width, element);
   if (!entry) {

@@ -33,9 +33,9 @@ typedef struct gp_runtime_route {
   uint64_t unloads;
 
   void *real[GP_RUNTIME_COUNT];
-  /* Address range of the runtime that contains the functions. NULL if they belong to another library, are
-   * patched, or belong to a runtime that may not use the current context (cudaSetDevice binds it since
-   * 12). */
+  /* Address range of the runtime that contains the functions. NULL if they are another library's, are
+   * patched, or belong to a runtime that may not use the current context (cudaSetDevice binds it since CUDA
+   * 12.0). */
   const char *runtime_begin;
   const char *runtime_end;
   uint64_t first_bytes[GP_RUNTIME_COUNT]; /* those of the functions when the route was stored */

@@ -5,7 +5,7 @@
  * because runtimes look up everything when they start. Before a call, the library does the least that keeps
  * the pool correct (gp_effect_t of classes.h):
  *
- *   WORK        it no longer takes idle streams as proof that work is complete (pool/reuse/known_streams.h)
+ *   WORK        the library no longer takes idle streams as proof of completion (pool/reuse/known_streams.h)
  *   CONTEXT     like WORK, and the thread's next entry into the library checks the current context
  *   UNCOUNTED   like WORK, and it logs that no limit applies to memory of this function
  *   CAPTURE     like WORK, and it suspends the pool while the stream in the first argument captures
