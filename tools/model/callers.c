@@ -10,8 +10,8 @@
 
 #define NAME_BYTES (3 * GP_OWNER_NAME_BYTES)
 
-/* Returns the caller of that name in the list *at, and adds it if missing, or returns NULL if there is no
- * memory. Moves it to the front, because neighbouring stacks are often similar. */
+/* Returns the caller named `name` in the list *at, and moves it to the front, because neighbouring stacks are
+ * often similar. Adds the caller if it is missing. Returns NULL if memory runs out. */
 static gp_caller_t *find(gp_caller_t **at, const char *name)
 {
   for (gp_caller_t **link = at; *link; link = &(*link)->next) {
@@ -56,7 +56,7 @@ static int add_stack(
   gp_owner_text_t text;
   char name[NAME_BYTES];
 
-  if (!gp_stack_owner_text(snapshot, stack, &text)) /* the sum includes empty stacks */
+  if (!gp_stack_owner_text(snapshot, stack, &text)) /* stacks without frames count, too */
     return add(at, GP_SITE_EMPTY, amount, &at) ? 0 : ENOMEM;
   if (!add(at, gp_owner_describe(&text, name, sizeof(name)), amount, &at))
     return ENOMEM;
@@ -90,8 +90,8 @@ static gp_caller_t *merge(gp_caller_t *a, gp_caller_t *b, bool by_count)
   return first;
 }
 
-/* Sorts a list and the lists of callers below it. Recurses as deep as the tree, plus the logarithm of a
- * list's length for merging. */
+/* Sorts one list of callers and returns its first element. Recurses as deep as the logarithm of the list's
+ * length; sort_below adds the depth of the tree. */
 static gp_caller_t *sort(gp_caller_t *list, bool by_count)
 {
   gp_caller_t *half = list;

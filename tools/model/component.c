@@ -62,8 +62,8 @@ static bool is_lower(char letter)
   return letter >= 'a' && letter <= 'z';
 }
 
-/* Returns true if name begins with the pattern, and the word ends there: libtorch_cuda.so, but not
- * libtorchvision.so. */
+/* Returns true if `name` begins with `pattern` and the word ends there. The pattern libtorch matches
+ * libtorch_cuda.so, but not libtorchvision.so. */
 static bool begins(const char *name, const char *pattern, bool is_function)
 {
   size_t length = strlen(pattern);
@@ -104,7 +104,8 @@ static const char *module_path(const gp_snapshot_t *snapshot, const gp_snapshot_
   return frame->module >= 0 ? snapshot->modules[frame->module].path : "";
 }
 
-/* Returns true for a frame of Python, by its file. Compiled code has .c, .cpp, .cu ... */
+/* Returns true if the frame is Python code, to judge by its file. Frames of compiled code have .c, .cpp, .cu
+ * ... */
 static bool is_python(const gp_snapshot_frame_t *frame)
 {
   size_t length = strlen(frame->file);
@@ -112,9 +113,10 @@ static bool is_python(const gp_snapshot_frame_t *frame)
 }
 
 /*
- * Returns true if the frame does not identify a component: a runtime that every program uses, a function that
- * only allocates for its callers, or the beginning of a process or thread. An interpreter's frame does
- * identify one: it represents the unrecorded lines of its program.
+ * Returns true if the frame does not identify a component. Such a frame is in a runtime that every program
+ * uses, in a function that only allocates for its callers, or at the beginning of a process or thread. A
+ * frame of an interpreter does identify a component, because it represents lines of a script that were not
+ * recorded.
  */
 static bool is_silent(const gp_snapshot_t *snapshot, int index)
 {
@@ -126,10 +128,10 @@ static bool is_silent(const gp_snapshot_t *snapshot, int index)
          find_path(runtime_modules, COUNT(runtime_modules), module_path(snapshot, frame));
 }
 
-#define PYTHON 0x80 /* flag in snapshot->components: a line of Python */
+#define PYTHON 0x80 /* flag in snapshot->components: the frame is a line of Python */
 
-/* Returns the component that a frame alone identifies, or GP_COMPONENT_UNKNOWN, combined with the flag
- * PYTHON. */
+/* Returns the component that the frame identifies without its neighbours, or GP_COMPONENT_UNKNOWN. Sets the
+ * flag PYTHON in the result for Python code. */
 static uint8_t judge_frame(const gp_snapshot_t *snapshot, int index)
 {
   const gp_snapshot_frame_t *frame = &snapshot->frames[index];
@@ -140,8 +142,7 @@ static uint8_t judge_frame(const gp_snapshot_t *snapshot, int index)
     found = find_path(sources, COUNT(sources), frame->file);
   } else {
     found = find_function(functions, COUNT(functions), frame->function);
-    if (!found || components[found->component].is_framework) { /* the module may be a library bundled with a
-                                                                  framework */
+    if (!found || components[found->component].is_framework) { /* the module may be a bundled library */
       const pattern_t *module = find_path(modules, COUNT(modules), module_path(snapshot, frame));
       found = module ? module : found;
     }
@@ -179,8 +180,8 @@ static bool has_python(const gp_snapshot_t *snapshot, int stack)
   return false;
 }
 
-/* Returns the component of a frame. If the stack has Python frames (has_python), the program's code is in
- * Python, and unknown functions between them belong to the interpreter. */
+/* Returns the component of the frame at `place`. If the stack has Python frames (`has_python`), the program's
+ * own code is Python, so compiled functions without a component belong to the interpreter. */
 static gp_component_t component_at(const gp_snapshot_t *snapshot, size_t place, bool has_python)
 {
   uint8_t found = frame_at(snapshot, place);
@@ -217,7 +218,7 @@ void gp_component_callers(const gp_snapshot_t *snapshot, int stack, bool *ret_th
   bool python = has_python(snapshot, stack);
   for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++)
     ret_there[component_at(snapshot, k, python)] = true;
-  ret_there[GP_COMPONENT_UNKNOWN] = false; /* frames of runtimes have set it */
+  ret_there[GP_COMPONENT_UNKNOWN] = false; /* frames of runtimes set this element */
 }
 
 gp_component_t gp_component_of_kind(const char *kind)

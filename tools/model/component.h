@@ -18,20 +18,20 @@ typedef enum gp_component {
 /* Returns the component's name in reports (static). */
 const char *gp_component_name(gp_component_t component);
 
-/* Finds the component of each frame in advance. Without this call the next two functions do so at each call.
+/* Finds the component of each frame in advance, so that the next two functions do not search at each call.
  * Call it after gp_stack_owners_find. Returns 0 or ENOMEM. */
 int gp_components_find(gp_snapshot_t *snapshot);
 
 /* Returns the component of a stack (an index; -1 is legal). Function names decide if they are known, because
- * a library may be linked statically or inside another one; else the modules decide. Thread-safe. */
+ * a library may be linked statically or inside another library. Otherwise the modules decide. Thread-safe. */
 gp_component_t gp_component_of_stack(const gp_snapshot_t *snapshot, int stack);
 
-/* Sets each of the GP_COMPONENTS elements of ret_there: true if the component has a frame on the stack, so
- * that the stack's own component and its callers are true. */
+/* Sets each of the GP_COMPONENTS elements of ret_there to true if a frame on the stack belongs to that
+ * component. This includes the component of the stack itself and those of its callers. */
 void gp_component_callers(const gp_snapshot_t *snapshot, int stack, bool *ret_there);
 
-/* Returns the component of forwarded memory of that kind (as in the snapshot; NULL: pooled), or
- * GP_COMPONENT_UNKNOWN if the stack has to decide. */
+/* Returns the component of forwarded memory of that kind, or GP_COMPONENT_UNKNOWN if the stack has to decide.
+ * `kind` is the snapshot's name; NULL means pooled memory. */
 gp_component_t gp_component_of_kind(const char *kind);
 
 #endif

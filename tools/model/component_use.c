@@ -15,7 +15,7 @@ static gp_site_amount_t host_at(
   return (gp_site_amount_t){.bytes = memory.host, .count = memory.host_count};
 }
 
-/* Adds the bytes that the pool has reserved on a device at that moment, beyond those that the program
+/* Adds to *bytes what the pool has reserved on the device at that moment beyond the bytes that the program
  * requested. */
 static void add_pool(const gp_lifetimes_t *lifetimes, const gp_snapshot_device_t *device,
     const gp_moments_t *moments, uint64_t *bytes)
@@ -63,7 +63,7 @@ void gp_unsited_rows(const gp_unsited_use_t *unsited, int moment, gp_unsited_row
 int gp_component_use_init(gp_component_use_t *use, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_moments_t *moments, int device)
 {
-  gp_filter_t of_device = *filter; /* borrows the lists of filter */
+  gp_filter_t of_device = *filter; /* shares the lists of `filter` */
 
   of_device.device = device;
   *use = (gp_component_use_t){.device = device, .knows_peak = !lifetimes->snapshot->lacks_history};

@@ -9,7 +9,7 @@
 
 #define LIST_BYTES 256
 
-/* Writes the names of a table for a message: "a, b, c". */
+/* Writes the value of `key` of each row of `table` for a message: "a, b, c". */
 static void list_names(const cJSON *table, const char *key, char *buffer)
 {
   const cJSON *item;
@@ -26,7 +26,7 @@ static void list_names(const cJSON *table, const char *key, char *buffer)
   }
 }
 
-/* Parses a whole number, decimal or with 0x. */
+/* Parses a whole number, either decimal or hexadecimal with 0x. */
 static bool parse_handle(const char *text, uint64_t *ret_number)
 {
   char *end;
@@ -106,7 +106,7 @@ int gp_filter_init(
     gp_message("%s: there is no device %d in it (%zu in all)", file, request->device, snapshot->device_count);
     return GP_EXIT_USAGE;
   }
-  /* Without times in the file, nothing would be selected. */
+  /* If the file has no times, --since and --until would select nothing. */
   if (snapshot->times_are_numbers && (request->since_ns || request->until_ns != UINT64_MAX))
     return gp_message_usage(
         request->command, "%s: its events have no times, so --since and --until select none of them", file);

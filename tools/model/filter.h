@@ -1,5 +1,5 @@
 /*
- * The part of a snapshot that the command line selects (--device, --stream, --thread, --since, --until). A
+ * The part of a snapshot that the user selects with --device, --stream, --thread, --since and --until. A
  * filter selects allocations by device, stream, thread and time.
  */
 #ifndef GP_TOOLS_MODEL_FILTER_H
@@ -11,18 +11,19 @@
 #include "tools/request.h"
 #include "tools/read/snapshot.h"
 
-#define GP_FILTER_UNKNOWN (-1) /* unknown stream or thread */
+#define GP_FILTER_UNKNOWN (-1) /* index of an unknown stream or thread */
 
 typedef struct gp_filter {
   int device;
-  bool *streams; /* by index; NULL: all */
+  bool *streams; /* true for each selected index; NULL selects all */
   bool *threads;
   uint64_t since_ns;
   uint64_t until_ns;
 } gp_filter_t;
 
-/* Makes the filter from the options in request, looking up streams and threads in snapshot. Messages name
- * `file`. Returns 0 or, after a message, the exit status. Call fini in any case. */
+/* Makes the filter from the options in `request`, and looks up streams and threads in `snapshot`. `file` is
+ * the name for messages. Returns 0, or the exit status after printing a message. Call gp_filter_fini in any
+ * case. */
 int gp_filter_init(
     gp_filter_t *filter, const gp_request_t *request, const gp_snapshot_t *snapshot, const char *file);
 void gp_filter_fini(gp_filter_t *filter);

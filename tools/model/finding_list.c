@@ -21,7 +21,7 @@ const char *gp_severity_name(gp_severity_t severity)
 
 #define OWNER_BYTES      384
 #define OWNER_COLUMNS    120
-#define REPEATED_COLUMNS 60 /* longer names are not repeated, since readers hardly find them in the list */
+#define REPEATED_COLUMNS 60 /* advice repeats no longer names: readers hardly find them in the list */
 
 char *gp_findings_name_owner(const gp_owners_t *owners, size_t index, char buffer[static GP_OWNER_BYTES])
 {
@@ -65,7 +65,7 @@ static gp_finding_t *add(gp_findings_t *findings, gp_severity_t severity, gp_fin
     findings->out_of_memory = true;
     return NULL;
   }
-  /* Sorts by severity, worst first; findings of equal severity keep their order. */
+  /* Inserts by severity, worst first. Findings of equal severity keep their order. */
   size_t at = findings->count++;
   for (; at > 0 && findings->items[at - 1].severity < severity; at--)
     findings->items[at] = findings->items[at - 1];

@@ -1,6 +1,6 @@
 /*
- * The judges that belong to no other file, and the order of all judges. A judge gives advice only if the
- * figures support it.
+ * The order of all judges, and the judges that fit in no other file. A judge gives advice only if the figures
+ * support it.
  */
 #include "tools/model/findings.h"
 
@@ -21,7 +21,7 @@
 #define UNEVEN_TIMES  2
 #define UNEVEN_BYTES  (256 * GP_MIB)
 
-/* Writes the moment of the owners' memory: " on device 1 then", " at its peak". Returns buffer. */
+/* Writes when the owners had the memory in use: " on device 1 then", " at its peak". Returns buffer. */
 static char *owners_when(
     const gp_findings_t *findings, gp_site_measure_t measure, char *buffer, size_t capacity)
 {
@@ -42,16 +42,16 @@ static char *owners_when(
 }
 
 /*
- * Reports the owners of the memory in use at the summary's moment, or when memory ran out or the program
- * ended abruptly; else at the peak. Without stacks no owner is known, and another finding reports sizes in
- * use.
+ * Reports the owners of the memory in use. The moment is the summary's, or when memory ran out or the program
+ * ended abruptly, otherwise the peak. Without stacks there are no owners, and another finding reports the
+ * sizes in use.
  */
 void gp_findings_judge_owners(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   const gp_sites_t *sites = &summary->sites;
   bool is_at = summary->moments.kind != GP_MOMENT_NONE;
-  /* If memory ran out on another device, nothing needs to be freed on this one. */
+  /* If memory ran out on another device, freeing memory on this one does not help. */
   bool is_here = summary->has_oom || summary->filter->device == GP_REQUEST_ALL_DEVICES;
   bool is_oom =
       summary->moments.kind == GP_MOMENT_OOM || (!is_at && summary->ooms.is_written_then && is_here);
@@ -99,8 +99,8 @@ void gp_findings_judge_owners(gp_findings_t *findings)
   }
 }
 
-/* Reports that the lines of a script are missing, because stacks have only C frames. If a framework caches
- * memory, even these lines would not show the owners of all memory. */
+/* Reports that the lines of a script are missing because the recorded stacks have only C frames. If a
+ * framework caches memory, even those lines would not show who owns all of it. */
 void gp_findings_judge_script(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -127,7 +127,7 @@ void gp_findings_judge_script(gp_findings_t *findings)
     gp_findings_advise(findings, finding, GP_ADVICE(script));
 }
 
-/* Reports a large difference in memory use between devices, which may be intended or not. */
+/* Reports a large difference in memory use between devices. It may be intended. */
 void gp_findings_judge_uneven(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -147,8 +147,8 @@ void gp_findings_judge_uneven(gp_findings_t *findings)
       GP_AS_SIZE(least->device->stats.requested_bytes.peak), least->device->device);
 }
 
-/* Reports that a recording was recovered after the program ended abruptly. It shows where it ends, but not
- * why. */
+/* Reports that the recording was recovered after the program ended abruptly. The recording shows where the
+ * program ended, but not why. */
 void gp_findings_judge_end(gp_findings_t *findings)
 {
   if (strcmp(gp_findings_reason(findings), "recovered") != 0)
@@ -170,8 +170,8 @@ void gp_findings_judge_modes(gp_findings_t *findings)
     gp_findings_say(findings, GP_FINDING(context_lost), GP_FINDING_ALL, GP_AS_PLURAL(lost, "allocation"));
 }
 
-/* Reports modules that were rebuilt. This concerns the report, not the program, so has_shortcoming ignores
- * it. */
+/* Reports modules that were rebuilt after the recording. The finding concerns the report, not the program, so
+ * has_shortcoming ignores it. */
 void gp_findings_judge_names(gp_findings_t *findings)
 {
   char text[512];
@@ -179,7 +179,8 @@ void gp_findings_judge_names(gp_findings_t *findings)
     gp_findings_say(findings, GP_FINDING(rebuilt), GP_FINDING_ALL, text);
 }
 
-/* Returns true if a finding describes a problem: it has advice, or memory was not freed. */
+/* Returns true if a finding describes a problem: either it has advice, or it reports memory that was not
+ * freed. */
 static bool has_shortcoming(const gp_findings_t *findings)
 {
   for (size_t i = 0; i < findings->count; i++) {
@@ -192,8 +193,8 @@ static bool has_shortcoming(const gp_findings_t *findings)
          gp_findings_have(findings, GP_FINDING_context_lost);
 }
 
-/* Adds one sentence about the run as a whole, at the top if nothing is worse. The finding hit_rate reports a
- * bad rate; with too few allocations to judge the rate there is no sentence. */
+/* Adds one sentence about the whole run, which comes first unless a finding is worse. Adds none if the
+ * finding hit_rate reports a low rate, or if there are too few allocations to judge the rate. */
 void gp_findings_judge_whole(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -211,7 +212,7 @@ void gp_findings_judge_whole(gp_findings_t *findings)
     total += summary->devices[i].device->stats.cache_hits + summary->devices[i].device->stats.cache_misses;
   }
   if (!total && (allocations || gp_findings_have(findings, GP_FINDING_oom)))
-    return; /* PyTorch's snapshot: memory was allocated before the events, and hits are unknown */
+    return; /* PyTorch's snapshot: allocations precede the events, and hits are unknown */
   if (!total) {
     gp_findings_say_as(
         findings, is_good ? GP_SEVERITY_GOOD : GP_SEVERITY_NOTE, GP_FINDING(nothing), GP_FINDING_ALL);
@@ -250,7 +251,8 @@ int gp_findings_init(
   gp_remedies_settle(findings);
   /* Moves the good finding, if there is one, to the top. */
   size_t last = findings->count;
-  gp_assert(last < 2 || findings->items[last - 2].severity > GP_SEVERITY_GOOD); /* only one is good */
+  gp_assert(
+      last < 2 || findings->items[last - 2].severity > GP_SEVERITY_GOOD); /* at most one finding is good */
   if (last > 1 && findings->items[last - 1].severity == GP_SEVERITY_GOOD) {
     gp_finding_t good = findings->items[last - 1];
     memmove(&findings->items[1], &findings->items[0], (last - 1) * sizeof(good));

@@ -17,7 +17,7 @@ static bool is_of_others(const gp_site_t *site)
   return !site->is_unknown && strcmp(site->name, gp_component_name(GP_COMPONENT_PROGRAM)) != 0;
 }
 
-/* Reports the components of a device. use is sorted by measure. */
+/* Reports the components that use a device's memory. `use` is sorted by `measure`. */
 static void judge_use(gp_findings_t *findings, const gp_component_use_t *use, gp_site_measure_t measure)
 {
   uint64_t others = 0, whole = use->sites.sums[measure].bytes;
@@ -42,7 +42,7 @@ static void judge_use(gp_findings_t *findings, const gp_component_use_t *use, gp
       GP_AS_PERCENT((double)others / (double)whole), list.text);
 }
 
-/* Reports the components of the memory in use when memory ran out on the device. */
+/* Reports the components whose memory was in use on the device when memory ran out. */
 static void judge_oom(gp_findings_t *findings, int device, uint32_t moment)
 {
   const gp_summary_t *summary = findings->summary;

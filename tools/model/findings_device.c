@@ -18,10 +18,11 @@
 #define CACHED_BYTES    (256 * GP_MIB)
 #define WAITS_SHARE     0.01
 #define FORWARDED_SHARE 0.5
-#define BUDGET_SHARE    0.01 /* blocks returned to the driver, per allocation; more of them cost time */
-#define NS_PER_SECOND   UINT64_C(1000000000)
+/* Blocks returned to the driver per allocation. A higher share costs time. */
+#define BUDGET_SHARE  0.01
+#define NS_PER_SECOND UINT64_C(1000000000)
 
-/* Formats bytes as the value of a setting, rounded up to whole MiB. */
+/* Formats `bytes` as a setting's value in MiB, rounded up. */
 static void print_setting(uint64_t bytes, char buffer[static GP_SIZE_TEXT_BYTES])
 {
   snprintf(buffer, GP_SIZE_TEXT_BYTES, "%" PRIu64 "MiB", bytes / GP_MIB + (bytes % GP_MIB != 0));
@@ -63,8 +64,8 @@ void gp_findings_judge_live(gp_findings_t *findings, const gp_summary_device_t *
         GP_AS_SIZE(stats->passthrough_bytes.current), device->device->device);
 }
 
-/* Returns true if memory returned as "spare" was returned because of the budget, GPUPOOL_SLACK. With types
- * that divide segments it is mostly whole segments, and older libraries have no budget. */
+/* Returns true if the release reason "spare" means that the pool exceeded its budget, GPUPOOL_SLACK. With
+ * types that divide segments, "spare" mostly means a whole idle segment. Older libraries have no budget. */
 static bool has_budget(const gp_findings_t *findings)
 {
   const char *type = gp_findings_setting(findings, "type");
@@ -85,7 +86,7 @@ void gp_findings_judge_rounding(gp_findings_t *findings, const gp_summary_device
   gp_memory_walk_t walk;
 
   gp_memory_walk_begin(&walk, lifetimes, NULL, NULL, ordinal);
-  gp_memory_t peak = walk.memory; /* when the most rounded bytes were in use */
+  gp_memory_t peak = walk.memory; /* state with most rounded bytes in use */
   while (gp_memory_walk_next(&walk)) {
     if (walk.memory.allocated > peak.allocated)
       peak = walk.memory;
@@ -97,8 +98,8 @@ void gp_findings_judge_rounding(gp_findings_t *findings, const gp_summary_device
         gp_findings_peak(findings), GP_AS_SIZE(peak.requested));
 }
 
-/* Advises PyTorch's expandable segments if pool type vmm would have needed less memory: both map memory on
- * demand. */
+/* Advises PyTorch's expandable segments if pool type vmm would have reserved less memory, because both map
+ * memory on demand. */
 static void advise_expandable(
     gp_findings_t *findings, gp_finding_t *finding, uint64_t reserved, uint64_t active)
 {
@@ -136,16 +137,16 @@ void gp_findings_judge_cached(gp_findings_t *findings, const gp_summary_device_t
     gp_findings_advise(findings, finding, GP_ADVICE(cached_in_pieces));
     return;
   }
-  /* Advises half of the cached memory, because caching memory for a short time is useful. */
+  /* The advised limit is half of the cached memory, because caching memory for a short time is useful. */
   print_setting((reserved - active) / 2, value);
   gp_findings_advise(findings, finding, GP_ADVICE(cached), value);
   gp_findings_set(findings, finding, "GPUPOOL_MAX_CACHED", value);
 }
 
 /*
- * Adds the settings that required idle memory to be released, as far as the figures show: "NAME=VALUE or
- * NAME=VALUE". If no other setting applies, it was the reserve. Adds a request of `gpupool ctl` if the
- * program accepts these.
+ * Adds the settings that made the pool release idle memory, as far as the figures show: "NAME=VALUE or
+ * NAME=VALUE". If no other setting applies, adds the setting of the reserve. Adds a request of `gpupool ctl`
+ * if the program accepts such requests.
  */
 static void add_surplus_settings(
     gp_sentence_t *list, const gp_findings_t *findings, const gp_snapshot_device_t *device)
@@ -159,7 +160,7 @@ static void add_surplus_settings(
 
   if (gp_size_parse(cached, strlen(cached), &most) && stats->cached_bytes.peak > most)
     gp_sentence_add(list, "GPUPOOL_MAX_CACHED=%.32s", cached);
-  /* The budget grows with use, so the peaks may not show that it was exceeded earlier. */
+  /* The budget grows with memory use, so the peaks may not show that the pool exceeded it earlier. */
   bool has_given = gp_summary_detail_count(summary, "trim", "spare") > 0;
   if (has_budget(findings) &&
       (has_given || (stats->reserved_bytes.peak > stats->active_bytes.peak &&
@@ -194,7 +195,7 @@ void gp_findings_judge_surplus(gp_findings_t *findings, const gp_summary_device_
   gp_findings_act(findings, finding, "synchronize");
 }
 
-/* Reports how much memory was released because of the budget, and how long that took. */
+/* Reports how much memory the pool released to stay within its budget, and how long the releases took. */
 void gp_findings_judge_budget(gp_findings_t *findings, const gp_summary_device_t *device)
 {
   const gp_snapshot_events_t *events = &findings->summary->snapshot->events;
@@ -232,7 +233,7 @@ void gp_findings_judge_waits(gp_findings_t *findings, const gp_summary_device_t 
 
   if (!stats->host_waits || (double)stats->host_waits < WAITS_SHARE * (double)total)
     return;
-  /* Waits that are not retries of allocations were made by frees. */
+  /* Frees made the waits that are not retries of allocations. */
   bool is_of_frees = !is_strict && stats->host_waits > stats->num_alloc_retries && stats->deferred_bytes.peak;
   gp_finding_t *finding = gp_findings_say_as(findings,
       is_strict || is_of_frees ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING, GP_FINDING(waits),

@@ -9,14 +9,15 @@
 #include "tools/output.h"
 
 #define PIECE                                                                                                \
-  (2 * GP_MIB)           /* PyTorch's kSmallBuffer; its larger pieces, of 20 MiB and more, are multiples     \
-                          */
-#define PIECE_SHARE 0.95 /* of all allocations: a cache makes more pieces, since some tensors are small */
+  (2 * GP_MIB) /* PyTorch's kSmallBuffer; its larger pieces, from 20 MiB on, are all multiples of PIECE */
+/* Share of all allocations that are pieces. A cache makes a larger share, but not only pieces, since some
+ * tensors are small. */
+#define PIECE_SHARE 0.95
 #define CACHE_SHARE 0.5
 #define CACHE_BYTES (64 * GP_MIB)
 
 static const struct {
-  const char *name; /* beginning of its component's name */
+  const char *name; /* the component's name begins with this */
   const char *remedy;
 } frameworks[] = {
 #define FRAMEWORK(name, modules, library, settings, remedy) {name, remedy},
@@ -26,8 +27,8 @@ static const struct {
 
 typedef struct held {
   uint64_t bytes; /* in use at the device's peak */
-  size_t count;   /* number of all its allocations */
-  size_t pieces;  /* number of those whose size is a multiple of PIECE */
+  size_t count;   /* number of all allocations of the component */
+  size_t pieces;  /* number of allocations whose size is a multiple of PIECE */
 } held_t;
 
 static const char *remedy_of(const char *component)
@@ -39,8 +40,8 @@ static const char *remedy_of(const char *component)
   return NULL;
 }
 
-/* Returns the framework whose allocator made the allocation, if the program called it; else the component of
- * the stack. */
+/* Returns the component that requested the memory. If the program's code made the allocation and a framework
+ * with its own allocator is on the stack, returns the framework. Otherwise returns the stack's component. */
 static gp_component_t asker_of(const gp_snapshot_t *snapshot, int stack)
 {
   bool there[GP_COMPONENTS];
@@ -54,8 +55,8 @@ static gp_component_t asker_of(const gp_snapshot_t *snapshot, int stack)
   return own;
 }
 
-/* Sums the pooled allocations of each component in `held`. askers has the component of each stack, then that
- * of memory without a stack. Returns the bytes of all components at the peak. */
+/* Sums the pooled allocations of each component in `held`. askers[i] is the component of stack i; the last
+ * element is for memory without a stack. Returns the sum of all components at the peak. */
 static uint64_t sum_peak(const gp_lifetimes_t *lifetimes, const gp_component_use_t *use,
     const gp_component_t *askers, held_t *held)
 {

@@ -24,8 +24,8 @@ static bool is_of(const gp_snapshot_events_t *events, size_t event, int device, 
          gp_snapshot_event(events, GP_COLUMN_DEVICE, event, 0) == device;
 }
 
-/* Returns the block that was last freed at the address, or 0 if no event has it. The event of the refused
- * free names no block if idle blocks of a segment were merged in between. */
+/* Returns the number of the block that was last freed at the address, or 0 if no event shows it. The event of
+ * the refused free has no block number if the pool merged idle blocks of a segment in between. */
 static uint64_t last_freed(const gp_snapshot_events_t *events, size_t event, gp_double_free_t *found)
 {
   for (size_t i = event; i-- > 0;) {
@@ -39,8 +39,8 @@ static uint64_t last_freed(const gp_snapshot_events_t *events, size_t event, gp_
   return 0;
 }
 
-/* Finds the successful free that the one at `event` repeats, and the allocation, as far as the events reach
- * back. */
+/* Finds the successful free that the refused free at `event` repeats, and the allocation before it, if the
+ * recorded events reach back far enough. */
 static void find_first(
     const gp_snapshot_events_t *events, size_t event, bool has_free_stacks, gp_double_free_t *found)
 {
@@ -104,7 +104,8 @@ static char *by_code(const gp_snapshot_t *snapshot, int stack, const char *word,
   return buffer;
 }
 
-/* Describes a refused free of an address inside the pool's memory at which no recorded block began. */
+/* Describes a refused free of an address that is inside the pool's memory, but at which no recorded block
+ * began. */
 static void describe_unknown(
     const gp_snapshot_t *snapshot, const gp_double_free_t *found, gp_sentence_t *sentence)
 {
@@ -114,7 +115,8 @@ static void describe_unknown(
       found->device, GP_AS_DURATION(found->second_ns), by_code(snapshot, found->second_stack, "by", code));
 }
 
-/* Describes both frees with their times, as far as the events reach back. */
+/* Describes the successful and the refused free with their times, if the recorded events reach back far
+ * enough. */
 static void describe(const gp_snapshot_t *snapshot, const gp_double_free_t *found, gp_sentence_t *sentence)
 {
   char when[GP_NUMBER_BYTES], again[GP_NUMBER_BYTES], first[PLACE_BYTES], second[PLACE_BYTES],
@@ -128,7 +130,7 @@ static void describe(const gp_snapshot_t *snapshot, const gp_double_free_t *foun
   else
     gp_sentence_add(sentence, " was freed before the first recorded event,");
   gp_number_duration(found->second_ns, again);
-  bool is_alike = found->has_first && strcmp(when, again) == 0; /* the two times are equal when printed */
+  bool is_alike = found->has_first && strcmp(when, again) == 0; /* both times look the same when printed */
   if (is_alike)
     gp_number_duration(gp_subtract_saturated(found->second_ns, found->first_ns), again);
   gp_sentence_add(sentence, " and again %s%s%s%s", is_alike ? "" : "at ", again, is_alike ? " later" : "",

@@ -10,14 +10,15 @@
 
 #define OWNER_COLUMNS  120
 #define NAME_BYTES     384
-#define WARNING_SHARE  0.05 /* of the device's memory in use; growth below it is a note, ... */
-#define WARNING_BLOCKS 32   /* ... and so is growth of lines with fewer blocks in use */
+#define WARNING_SHARE  0.05 /* share of the device's memory in use; less growth is only a note */
+#define WARNING_BLOCKS 32   /* growing lines with fewer blocks in use are only a note */
 #define OOM_SHARE      0.1
 #define NS_PER_SECOND  1e9
-#define RATE_NS        UINT64_C(1000000000)                    /* no rate and no projection of less */
-#define FAR_NS         (UINT64_C(30) * 24 * 3600 * 1000000000) /* no projection beyond 30 days */
+#define RATE_NS        UINT64_C(1000000000) /* shorter histories give no rate and no projection */
+#define FAR_NS         (UINT64_C(30) * 24 * 3600 * 1000000000) /* longest projection: 30 days */
 
-/* Writes "Cache::grow() cache.cu:33"; without a stack "what has no call stack". Returns buffer. */
+/* Writes the grower's name, "Cache::grow() cache.cu:33", or or "code without a call stack". Returns
+ * buffer. */
 static char *describe(const gp_snapshot_t *snapshot, const gp_grower_t *grower, char *buffer)
 {
   gp_owner_text_t text;
@@ -37,8 +38,8 @@ static void add_rate(const gp_grower_t *grower, gp_sentence_t *text)
     gp_sentence_add(text, ", %s a second", GP_AS_SIZE((uint64_t)rate));
 }
 
-/* Adds "Cache::grow() cache.cu:33 holds 800 MiB in 200 blocks of 4 MiB, none freed, since 1.2 s, 3 MiB a
- * second". */
+/* Adds one grower to the text: "Cache::grow() cache.cu:33 keeps 800 MiB in 200 blocks of 4 MiB, none freed,
+ * since 1.2 s, 3 MiB a second". */
 static void add_grower(const gp_findings_t *findings, const gp_grower_t *grower, gp_sentence_t *text)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
@@ -53,7 +54,7 @@ static void add_grower(const gp_findings_t *findings, const gp_grower_t *grower,
   add_rate(grower, text);
 }
 
-/* Adds when the device will be full, if that is known. */
+/* Adds the time until the device is full, if it is known. */
 static void add_room(const gp_growth_room_t *room, gp_sentence_t *text)
 {
   if (room->exhausted_ns < RATE_NS || room->exhausted_ns > FAR_NS)
@@ -62,12 +63,12 @@ static void add_room(const gp_growth_room_t *room, gp_sentence_t *text)
       room->is_limit ? "limit" : "device", GP_AS_SIZE(room->capacity), GP_AS_DURATION(room->exhausted_ns));
 }
 
-/* Properties of all growers of a device together. */
+/* Common properties of all growers of a device. */
 typedef struct common {
   size_t count;
   size_t freeing;       /* number of growers that freed most of what they allocated */
-  uint64_t most_blocks; /* most blocks of a single grower */
-  bool lacks_stacks;    /* the largest grower has no stack */
+  uint64_t most_blocks; /* largest number of blocks of a single grower */
+  bool lacks_stacks;    /* true if the largest grower has no stack */
 } common_t;
 
 static common_t add_growers(
@@ -89,7 +90,8 @@ static common_t add_growers(
   return common;
 }
 
-/* Returns true if memory ran out on the device, and the request would have fitted without the growth. */
+/* Returns true if memory ran out on the device although the failed request would have fitted without the
+ * growth. */
 static bool explains_oom(const gp_findings_t *findings, const gp_growth_room_t *room, uint64_t held)
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom");
@@ -101,7 +103,7 @@ static bool explains_oom(const gp_findings_t *findings, const gp_growth_room_t *
          (gp_snapshot_uint(oom, "requested", &requested) != 1 || room->grown >= requested);
 }
 
-/* Returns true if the history ends with the program. If it ends earlier, memory may have been freed
+/* Returns true if the history extends to the end of the program. Otherwise the program may have freed memory
  * afterwards. */
 static bool has_ended(const gp_findings_t *findings)
 {
@@ -160,7 +162,7 @@ static void judge(gp_findings_t *findings, const gp_growth_room_t *room)
     advise(findings, finding, room, &common);
 }
 
-/* Reports growth of page-locked memory, which has no capacity to compare it with. */
+/* Reports growth of page-locked memory. There is no capacity to compare it with. */
 static void judge_pinned(gp_findings_t *findings, const gp_growth_room_t *room)
 {
   gp_sentence_t text = {.used = 0};

@@ -1,5 +1,5 @@
 /*
- * Finds why the pool had no memory for allocations, and which change would have served them from the pool.
+ * Finds why the pool could not serve allocations, and which change would have let it serve them.
  */
 #include "tools/model/finding_judges.h"
 
@@ -11,17 +11,17 @@
 #include "tools/output.h"
 
 #define ENOUGH_ALLOCATIONS 100   /* with fewer, a hit rate means nothing */
-#define BETTER_RATE        0.1   /* a remedy must raise the hit rate by at least this */
+#define BETTER_RATE        0.1   /* a setting is advised only if it raises the hit rate by at least this */
 #define FENCES_SINCE       12050 /* driver version that has cuCtxRecordEvent */
 
-/* Returns true if most misses allocated memory that was in use all at once, which no pool could have served
- * without the driver. */
+/* Returns true if most misses allocated memory that was all in use at the same time. No pool could have
+ * served them without the driver. */
 static bool is_first(const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
 
-  /* Counts blocks in use at the same time; if segments are divided, segments; if segments grow, driver
-   * allocations that were never released. */
+  /* Estimates the misses that no pool avoids. That is the peak number of blocks in use, or of segments if
+   * these are divided. If segments grow, it is the number of driver allocations that were never released. */
   bool is_cut = stats->segment.peak && stats->segment.peak < stats->allocation.peak;
   uint64_t first = is_cut ? stats->segment.peak : stats->allocation.peak;
   if (device->device->has_extents)
@@ -29,8 +29,9 @@ static bool is_first(const gp_summary_device_t *device)
   return first >= gp_subtract_saturated(stats->cache_misses, first);
 }
 
-/* Replays the run with a change. Returns the hit rate if it is better than the recorded one and that of a
- * replay without a change, else 0. Also returns 0 if the run cannot be replayed. */
+/* Replays the run with the change `trial` and returns the hit rate. Returns 0 if the rate is not clearly
+ * better than both the recorded one and that of a replay without a change, or if the run cannot be
+ * replayed. */
 static double try(gp_findings_t *findings, int device, const gp_trial_t *trial, double rate)
 {
   static const gp_trial_t as_recorded = {GP_OPTION_COUNT, NULL, false};
@@ -45,8 +46,8 @@ static double try(gp_findings_t *findings, int device, const gp_trial_t *trial, 
   return !error && tried >= BETTER_RATE + (now > rate ? now : rate) ? tried : 0;
 }
 
-/* Returns the setting that made the pool release memory to the driver, with the value that releases none. The
- * id is GP_OPTION_COUNT if there is no such setting. */
+/* Returns the setting that made the pool release memory to the driver, with the value that prevents releases.
+ * The id is GP_OPTION_COUNT if no setting did. */
 static gp_trial_t keeping(const gp_findings_t *findings)
 {
   if (gp_summary_detail_count(findings->summary, "trim", "max_cached"))
@@ -58,7 +59,7 @@ static gp_trial_t keeping(const gp_findings_t *findings)
   return (gp_trial_t){GP_OPTION_COUNT, NULL, false};
 }
 
-/* Returns the driver's version, as from cuDriverGetVersion, or 0 if unknown. */
+/* Returns the driver's version as cuDriverGetVersion returned it, or 0 if unknown. */
 static int driver_version(const gp_snapshot_t *snapshot)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
@@ -67,7 +68,8 @@ static int driver_version(const gp_snapshot_t *snapshot)
   return cJSON_IsNumber(version) ? version->valueint : 0;
 }
 
-/* Advises a call that proves that work is complete, if the driver is too old for the pool's own queries. */
+/* Advises the program to synchronize, which proves that work is complete, if the driver is too old for the
+ * pool's fences. */
 static void advise_facts(gp_findings_t *findings, gp_finding_t *finding, const gp_summary_device_t *device)
 {
   int version = driver_version(findings->summary->snapshot);
@@ -88,7 +90,7 @@ void gp_findings_judge_hit_rate(gp_findings_t *findings, const gp_summary_device
   const double rate = total ? (double)stats->cache_hits / (double)total : 1;
   const gp_trial_t kept = keeping(findings), *remedy = NULL;
   double better = 0;
-  bool is_late = false; /* the pool learned too late that work was complete */
+  bool is_late = false; /* true if the pool learned too late that work was complete */
   char reason[256] = "", only[GP_NUMBER_BYTES + 8];
 
   if (total < ENOUGH_ALLOCATIONS || rate >= GP_GOOD_HIT_RATE ||

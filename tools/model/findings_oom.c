@@ -22,7 +22,7 @@ static void add_time(gp_sentence_t *text, const char *before, uint64_t ns, const
   gp_sentence_add(text, "%s%s%s", before, GP_AS_DURATION(ns), after);
 }
 
-/* Adds the sizes in use. Without stacks, only these suggest whose memory it was. */
+/* Adds the sizes of the blocks in use. Without stacks, only the sizes suggest whose memory it was. */
 static void add_sizes(gp_sentence_t *text, const gp_oom_moment_t *oom)
 {
   for (int i = 0; i < GP_OOM_OWNERS && oom->figures.owners[i].count; i++) {
@@ -36,7 +36,7 @@ static void add_sizes(gp_sentence_t *text, const gp_oom_moment_t *oom)
 #define NAME_COLUMNS 120
 #define NAME_BYTES   384
 
-/* Adds which line made the failed request, and which function called it. */
+/* Adds the line that made the failed request, and the function that called it. */
 static void add_asker(gp_sentence_t *text, const gp_summary_t *summary)
 {
   gp_oom_asker_t asker;
@@ -84,8 +84,8 @@ static void add_amounts(gp_sentence_t *text, const gp_oom_moment_t *oom)
   gp_sentence_add(text, ".");
 }
 
-/* Adds memory that pending work blocked: such work keeps freed memory in use, and prevents the release of
- * idle memory to the driver. */
+/* Adds the amount of memory that pending work blocked. Such work keeps freed memory from being reused, and
+ * idle memory from being released to the driver. */
 static void add_busy(gp_sentence_t *text, const gp_oom_moment_t *oom)
 {
   if (oom->figures.busy_context) {
@@ -102,7 +102,7 @@ static void add_busy(gp_sentence_t *text, const gp_oom_moment_t *oom)
     add_time(text, " The allocation waited ", oom->figures.waited_ns, " for the device.");
 }
 
-/* Adds what happened afterwards, if the snapshot was written later. */
+/* Adds what happened after the failed request, if the snapshot was written later. */
 static void add_sequel(gp_sentence_t *text, const gp_findings_t *findings, const gp_oom_moment_t *oom)
 {
   const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
@@ -133,8 +133,8 @@ static void add_others(gp_sentence_t *text, const gp_findings_t *findings, const
         GP_AS_PLURAL(ooms->count, "time"), oom->number);
 }
 
-/* Adds the library's advice from the report. In older files it is not a member of its own, but the end of the
- * message. */
+/* Adds the advice that the library wrote in the report. Older files have it at the end of the message, not in
+ * a member of its own. */
 static void advise_reported(gp_findings_t *findings, gp_finding_t *finding, const char *key)
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, key), *setting;
@@ -193,8 +193,8 @@ static uint64_t count_action(const gp_summary_t *summary, const char *name)
   return count;
 }
 
-/* Reports requests that the limit on page-locked memory refused. The snapshot's report, if it has one, is
- * about the moment at which the snapshot was written. */
+/* Reports requests that the limit on page-locked memory refused. If the snapshot has a report about such a
+ * request, the report describes the moment at which the snapshot was written. */
 void gp_findings_judge_host_oom(gp_findings_t *findings)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;

@@ -1,6 +1,6 @@
 /*
- * Reports what limits a process's memory from outside: NVIDIA's MPS, MIG, and other processes, as far as the
- * snapshot shows it.
+ * Reports causes outside the process that limit its memory: NVIDIA's MPS, MIG, and other processes, if the
+ * snapshot shows them.
  */
 #include "tools/model/finding_judges.h"
 
@@ -12,10 +12,10 @@
 #include "tools/output.h"
 
 #define MPS_LIMIT   "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
-#define USED_SHARE  2 /* reports others above 1 / USED_SHARE even if memory did not run out */
+#define USED_SHARE  2 /* others that use over 1 / USED_SHARE are reported even if memory did not run out */
 #define POOLS_SHARE 20
 
-/* Returns an environment variable of the process (process.environment), or "" if it is not set, or
+/* Returns the value of an environment variable of the process (process.environment), or "" if it is unset or
  * unknown. */
 static const char *variable_of(const gp_snapshot_t *snapshot, const char *name)
 {
@@ -23,7 +23,7 @@ static const char *variable_of(const gp_snapshot_t *snapshot, const char *name)
   return gp_snapshot_text(cJSON_GetObjectItemCaseSensitive(process, "environment"), name);
 }
 
-/* Parses "1G" or "512M" at text, up to a comma or the end. */
+/* Parses an amount such as "1G" or "512M" at `text`, up to a comma or the end. */
 static bool parse_amount(const char *text, uint64_t *ret_bytes)
 {
   char *end;
@@ -39,10 +39,9 @@ static bool parse_amount(const char *text, uint64_t *ret_bytes)
 }
 
 /*
- * Gets the limit in bytes for device from a list such as CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, "0=1G,1=512M".
- * Returns false if the list has no limit for the device, or is malformed. If device is the only one in use
- * (is_only), and the list has a single key that is not a number (a device's UUID), that key is assumed to
- * mean this device.
+ * Gets the limit in bytes for `device` from a list such as CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, "0=1G,1=512M".
+ * Returns false if the list is malformed or has no limit for the device. A list may use a UUID as its only
+ * key. Such a key is assumed to mean `device` if it is the only device in use (`is_only`).
  */
 static bool mps_limit_of(const char *list, int device, bool is_only, uint64_t *ret_bytes)
 {
@@ -61,7 +60,7 @@ static bool mps_limit_of(const char *list, int device, bool is_only, uint64_t *r
   return is_found;
 }
 
-/* Returns the variable that selects a part of a GPU (MIG) for the process (static), or NULL. */
+/* Returns the name of the variable that restricts the process to a part of a GPU (MIG), or NULL (static). */
 static const char *mig_variable(const gp_snapshot_t *snapshot)
 {
   static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"};
@@ -72,13 +71,13 @@ static const char *mig_variable(const gp_snapshot_t *snapshot)
   return NULL;
 }
 
-/* Returns the bytes of the device that this process had. */
+/* Returns the bytes on the device that this process had. */
 static uint64_t held_by(const gp_oom_t *oom)
 {
   return oom->live + oom->deferred + oom->cached + oom->passthrough; /* each below 2^53 */
 }
 
-/* Gets the limit of MPS for the device on which memory ran out. Returns false if it is unknown. */
+/* Gets the MPS limit for the device on which memory ran out. Returns false if the limit is unknown. */
 static bool find_mps_limit(const gp_snapshot_t *snapshot, const gp_oom_t *oom, uint64_t *ret_limit)
 {
   return mps_limit_of(variable_of(snapshot, MPS_LIMIT), oom->device, snapshot->device_count <= 1, ret_limit);
@@ -144,22 +143,22 @@ static void judge_others(gp_findings_t *findings, const gp_oom_t *oom)
   if (!gp_oom_is_of_others(oom, gp_subtract_saturated(oom->requested, oom->device_free)))
     return;
   if (find_mps_limit(findings->summary->snapshot, oom, &limit))
-    return; /* under MPS, device_free is the rest of the MPS limit */
+    return; /* under MPS, device_free is what remains of the MPS limit */
   gp_finding_t *finding = gp_findings_say(findings, GP_FINDING(others), oom->device,
       gp_size_format(oom->unaccounted, others), GP_AS_SIZE(oom->device_total), oom->device);
   gp_findings_advise(findings, finding, GP_ADVICE(others));
 }
 
-/* Reports other users of the device at the time when the snapshot was written. */
+/* Reports memory of other processes on the device at the time when the snapshot was written. */
 static void judge_use(gp_findings_t *findings, const gp_snapshot_device_t *device)
 {
   char bytes[GP_SIZE_TEXT_BYTES];
 
   if (!device->total)
     return;
-  bool is_known =
-      !gp_findings_find(findings, GP_FINDING_others, device->device) &&
-      !variable_of(findings->summary->snapshot, MPS_LIMIT)[0]; /* under MPS, the limit may explain the rest */
+  bool is_known = !gp_findings_find(findings, GP_FINDING_others, device->device) &&
+                  !variable_of(findings->summary->snapshot,
+                      MPS_LIMIT)[0]; /* under MPS, the limit may explain the difference */
   if (is_known && device->unaccounted > device->total / USED_SHARE)
     gp_findings_say(findings, GP_FINDING(others_at_end), device->device,
         gp_size_format(device->unaccounted, bytes), GP_AS_SIZE(device->total), device->device);
@@ -170,7 +169,7 @@ static void judge_use(gp_findings_t *findings, const gp_snapshot_device_t *devic
   }
 }
 
-/* Judges a device on which memory ran out at a moment for which the snapshot has no report. */
+/* Judges a device on which memory ran out, for a moment without a report in the snapshot. */
 static void judge_device(gp_findings_t *findings, const gp_snapshot_device_t *device)
 {
   const gp_oom_t oom = {.device = device->device, .device_total = device->total};
@@ -185,7 +184,7 @@ static void judge_oom(gp_findings_t *findings)
   const cJSON *object = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom");
   gp_oom_t oom = {.requested = 0};
 
-  if (!object) { /* no report: use the recorded events */
+  if (!object) { /* the snapshot has no report: use the recorded events */
     for (size_t i = 0; i < findings->summary->device_count; i++)
       judge_device(findings, findings->summary->devices[i].device);
     return;

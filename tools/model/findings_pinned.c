@@ -1,6 +1,6 @@
 /*
- * Judges page-locked host memory. Each allocation is a driver call that locks pages, which takes about a
- * millisecond (github.com/pmodels/mpich#5171), and the library does not pool it.
+ * Judges page-locked host memory, which the library does not pool. Each allocation is a driver call that
+ * locks pages, which takes about a millisecond (github.com/pmodels/mpich#5171).
  */
 #include "tools/model/finding_judges.h"
 
@@ -12,13 +12,13 @@
 #include "tools/output.h"
 
 #define LEAST_CALLS   100
-#define NOTE_SHARE    0.01 /* of the time between the first and the last event */
+#define NOTE_SHARE    0.01 /* share of the time between the first and the last event */
 #define WARNING_SHARE 0.1
 #define PAGE          UINT64_C(4096)
-#define ROUNDED       1.25   /* reports rounding if pages have so many times the requested bytes, ... */
-#define ROUNDED_BYTES GP_MIB /* ... and so many bytes more */
-#define HELD_BYTES    (64 * GP_MIB) /* reports memory that was not freed if it has so many bytes, ... */
-#define HELD_BLOCKS   32            /* ... or so many blocks */
+#define ROUNDED       1.25   /* rounding is reported if pages have this many times the requested bytes, ... */
+#define ROUNDED_BYTES GP_MIB /* ... and at least this many bytes more */
+#define HELD_BYTES    (64 * GP_MIB) /* memory that was not freed is reported from this many bytes, ... */
+#define HELD_BLOCKS   32            /* ... or this many blocks on */
 
 /* Number of buffers of one size that the program has freed and not requested again. */
 typedef struct idle {
@@ -31,10 +31,10 @@ typedef struct use {
   size_t idle_count;
   gp_hash_index_t by_size;
   uint64_t calls; /* number of calls that allocated or registered memory */
-  uint64_t again; /* number of these for a size that was idle */
+  uint64_t again; /* number of `calls` for a size of which a buffer was idle */
   uint64_t took_ns;
-  uint64_t held, held_pages; /* bytes in use, and bytes of their pages */
-  uint64_t most, most_pages; /* held and held_pages when most bytes were in use */
+  uint64_t held, held_pages; /* bytes in use, and bytes of the pages that contain them */
+  uint64_t most, most_pages; /* peak of `held`, and held_pages at that moment */
 } use_t;
 
 static uint64_t pages_of(uint64_t size)

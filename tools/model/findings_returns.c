@@ -1,6 +1,6 @@
 /*
- * Finds when PyTorch's allocator released memory to the driver, and why. Its events have no reason, so that
- * is inferred from the stack and from the next events.
+ * Finds when PyTorch's allocator released memory to the driver, and why. Its events contain no reason, so the
+ * tool infers it from the stack and from the next events.
  */
 #include "tools/model/finding_judges.h"
 
@@ -19,29 +19,29 @@
 #include "tools/symbols/stack_owners.h"
 
 #define AGAIN_BYTES   (32 * GP_MIB)
-#define OFTEN         3 /* from so many releases on, the finding is a warning */
+#define OFTEN         3 /* this many releases make the finding a warning */
 #define PLACE_COLUMNS 90
 #define PLACE_BYTES   256
 
 typedef enum cause {
   CAUSE_UNKNOWN,
-  CAUSE_RETRY,   /* the driver had no memory for a request, so the allocator emptied its cache and tried
-                        again */
+  CAUSE_RETRY,   /* the driver had no memory, so the allocator emptied its cache and tried again */
   CAUSE_PROGRAM, /* the program called empty_cache */
 } cause_t;
 
-/* A release: consecutive events that return segments, or parts of them, to the driver. Sizes in bytes. */
+/* A release: consecutive events that return segments, or parts of segments, to the driver. Sizes are in
+ * bytes. */
 typedef struct returned {
   cause_t cause;
-  size_t event; /* the first event */
-  int stack;    /* of the first event; -1: none */
+  size_t event; /* index of the first event */
+  int stack;    /* stack of the first event; -1: none */
   uint64_t bytes;
-  uint64_t largest;   /* the largest piece */
-  uint64_t needed;    /* requested from the driver directly after the release; 0: nothing */
-  uint64_t again;     /* allocated from the driver until the next release, or the end */
-  uint64_t calls;     /* number of these allocations */
-  uint64_t lasted_ns; /* from the first event to the last; for a retry, to the allocation after it */
-  bool has_failed;    /* memory ran out in spite of the release */
+  uint64_t largest;   /* size of the largest piece returned */
+  uint64_t needed;    /* bytes requested from the driver directly after the release; 0: none */
+  uint64_t again;     /* bytes allocated from the driver until the next release, or until the end */
+  uint64_t calls;     /* number of driver allocations in `again` */
+  uint64_t lasted_ns; /* time from the first event to the last; for a retry, to the allocation after it */
+  bool has_failed;    /* true if memory ran out in spite of the release */
 } returned_t;
 
 typedef struct returns {
@@ -53,10 +53,10 @@ typedef struct search {
   returns_t *returns;
   const gp_snapshot_t *snapshot;
   const gp_snapshot_device_t *device;
-  uint64_t reserved; /* before the current event */
-  uint64_t before;   /* reserved before the last release */
+  uint64_t reserved; /* bytes reserved before the current event */
+  uint64_t before;   /* bytes reserved before the last release */
   bool is_returning;
-  bool is_direct; /* since the last release there were only allocations from the driver */
+  bool is_direct; /* true if only driver allocations followed the last release */
 } search_t;
 
 static bool is_supply(gp_event_kind_t kind)
@@ -69,7 +69,8 @@ static bool is_return(gp_event_kind_t kind)
   return kind == GP_EVENT_SEGMENT_FREE || kind == GP_EVENT_SEGMENT_UNMAP;
 }
 
-/* Returns true if the program called PyTorch's empty_cache, in Python or in C++. */
+/* Returns true if the stack contains PyTorch's empty_cache, in Python or in C++, so that the program called
+ * it. */
 static bool is_of_program(const gp_snapshot_t *snapshot, int stack)
 {
   const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
@@ -92,10 +93,10 @@ static int begin_return(search_t *search, size_t event, int stack)
   return 0;
 }
 
-/* Finds the cause of a release, after the request that may have been the cause. A piece that is as large
- * would have served the request without a release. Events of one call of the allocator have one stack. If
- * stacks are those of older calls, as until PyTorch 2.1, or missing, the bytes decide: it was a retry if the
- * request, on top of the memory reserved before, would have exceeded the peak. */
+/* Finds the cause of a release, once the next request is known. The request is no cause if a released piece
+ * was as large, because that piece would have served it. If both have one stack, one call of the allocator
+ * made them. Until PyTorch 2.1 stacks may be those of older calls, and they may be missing. Then bytes
+ * decide: it was a retry if the request plus the memory reserved before would have exceeded the peak. */
 static void find_cause(search_t *search, returned_t *item, int stack)
 {
   bool is_at_edge =
@@ -146,7 +147,7 @@ static int step(search_t *search, size_t event)
   return 0;
 }
 
-/* Finds the releases on one device. Returns 0 or ENOMEM. The caller frees the items in any case. */
+/* Finds the releases on one device. Returns 0 or ENOMEM. The caller frees returns->items in any case. */
 static int find_returns(returns_t *returns, const gp_lifetimes_t *lifetimes, int device)
 {
   const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
@@ -166,18 +167,18 @@ static int find_returns(returns_t *returns, const gp_lifetimes_t *lifetimes, int
   return error;
 }
 
-/* Sums of the releases with one cause. Unless they are retries, only those of which at least half was
- * allocated again. */
+/* Sums of the releases with one cause. Retries all count. Other releases count if at least half was allocated
+ * again. */
 typedef struct sum {
   uint64_t count;
   uint64_t in_vain;
   uint64_t bytes;
-  uint64_t again; /* allocated again; at most the released bytes of each release */
+  uint64_t again; /* bytes allocated again; at most the released bytes of each release */
   uint64_t calls;
   uint64_t lasted_ns;
   const returned_t *first;
   const returned_t *largest;
-  bool is_elsewhere; /* some have other owners than the first */
+  bool is_elsewhere; /* true if some releases have another owner than the first */
 } sum_t;
 
 static void sum_up(const gp_snapshot_t *snapshot, const returns_t *returns, cause_t cause, sum_t *ret_sum)
@@ -200,7 +201,7 @@ static void sum_up(const gp_snapshot_t *snapshot, const returns_t *returns, caus
   *ret_sum = sum;
 }
 
-/* Writes ", in step train.py:42", or "" if the owner is unknown. Returns buffer. */
+/* Writes the place in the program, ", in step train.py:42", or "" if the owner is unknown. Returns buffer. */
 static char *place_of(const gp_snapshot_t *snapshot, int stack, const char *word, char *buffer)
 {
   char line[3 * GP_OWNER_NAME_BYTES], shown[PLACE_BYTES];
@@ -209,7 +210,7 @@ static char *place_of(const gp_snapshot_t *snapshot, int stack, const char *word
   buffer[0] = '\0';
   if (!gp_stack_owner_text(snapshot, stack, &text))
     return buffer;
-  if (strcmp(text.operation, "empty_cache") == 0) /* already named in the sentence */
+  if (strcmp(text.operation, "empty_cache") == 0) /* the sentence already names it */
     text.operation[0] = '\0';
   gp_owner_describe(&text, line, sizeof(line));
   snprintf(
@@ -217,7 +218,8 @@ static char *place_of(const gp_snapshot_t *snapshot, int stack, const char *word
   return buffer;
 }
 
-/* Writes "That took at least 1.2 s.", or "" if the time is unknown. Returns buffer. */
+/* Writes how long the releases took, "That took at least 1.2 s.", or "" if the time is unknown. Returns
+ * buffer. */
 static char *time_of(const gp_snapshot_t *snapshot, const sum_t *sum, char *buffer, size_t capacity)
 {
   buffer[0] = '\0';
@@ -233,7 +235,7 @@ static void judge_retries(gp_findings_t *findings, int device, const sum_t *sum)
   char place[PLACE_BYTES], took[64], garbage[128] = "", conf[GP_CONF_BYTES];
   const char *threshold = gp_findings_setting(findings, "garbage_collection_threshold");
 
-  if (sum->in_vain == sum->count) /* memory ran out each time, which another finding reports */
+  if (sum->in_vain == sum->count) /* another finding reports that memory ran out each time */
     return;
   if (sum->in_vain)
     snprintf(failed_wait, sizeof(failed_wait), ", for %s without success", GP_AS_COUNT(sum->in_vain));
@@ -250,7 +252,7 @@ static void judge_retries(gp_findings_t *findings, int device, const sum_t *sum)
     gp_findings_advise(findings, finding, GP_ADVICE(retries_of_pytorch), sum->first->event);
 }
 
-/* Reports memory that was released, and allocated again before the next release. */
+/* Reports memory that was released, but allocated again before the next release. */
 static void judge_emptied(gp_findings_t *findings, int device, const sum_t *sum, bool is_known)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;

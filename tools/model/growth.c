@@ -12,43 +12,43 @@
 #include "tools/symbols/stack_owners.h"
 
 #define WINDOWS     8 /* windows of equally many events, from a group's first allocation to the end */
-#define LEAST_RISES 5 /* the floor must rise at so many of the seven steps from window to window */
+#define LEAST_RISES 5 /* the floor must rise at this many of the seven steps between windows */
 #define LEAST_BYTES (64 * UINT64_C(1024))
-#define HELD_SHARE  2 /* at least 1 / HELD_SHARE of the bytes is still in use at the end of the snapshot */
-#define WHOLE_SHARE 2 /* at least 1 / WHOLE_SHARE of a line's bytes was added after its first window */
+#define HELD_SHARE  2 /* at least 1 / HELD_SHARE of the bytes must be in use at the end of the snapshot */
+#define WHOLE_SHARE 2 /* at least 1 / WHOLE_SHARE of a line's bytes must come after its first window */
 #define NO_GROUP    UINT32_MAX
-#define WHOLE       63 /* the class for all sizes of a line; no size has it */
-#define CLASS_BITS  6  /* bits of a key for the size class, which is a power of two */
-#define DEVICE_BITS 6  /* bits of a key for the device */
+#define WHOLE       63 /* class that stands for all sizes of a line; no size has it */
+#define CLASS_BITS  6  /* bits of a group's key for the size class (log2, rounded down) */
+#define DEVICE_BITS 6  /* bits of a group's key for the device */
 
-/* A line of the program. Line 0 is memory without a stack. */
+/* A line of the program. Line 0 stands for memory without a stack. */
 typedef struct line {
   char *key;
   int stack;
   bool is_of_size;
 } line_t;
 
-/* The memory of one line in one size class, or in all, on one device. */
+/* A group: the memory of one line on one device, in one size class or in all. */
 typedef struct group {
   uint64_t key;
   uint32_t line;
-  uint32_t whole;  /* the group of all the line's sizes; only for a size class */
+  uint32_t whole;  /* for a size class: index of the group of all the line's sizes */
   uint32_t start;  /* moment of its first allocation */
   uint32_t oldest; /* moment of the oldest allocation in use at the end; UINT32_MAX: none */
   uint8_t device;
   bool has_begun;
-  bool grows;              /* the line grows as a whole; only for a whole line */
-  uint8_t window;          /* window of the newest change */
+  bool grows;              /* for the group of all sizes: the line grows as a whole */
+  uint8_t window;          /* window of the latest change */
   uint64_t before;         /* bytes in use before the events */
-  uint64_t held;           /* bytes in use after the newest change */
-  uint64_t least[WINDOWS]; /* least bytes in use in each window; in the end, from each window on */
+  uint64_t held;           /* bytes in use after the latest change */
+  uint64_t least[WINDOWS]; /* least bytes in use in each window; after grows(), from each window on */
   uint64_t still;          /* bytes in use at the end of the snapshot */
-  gp_holding_t holding;    /* at the end of the device's allocations */
+  gp_holding_t holding;    /* blocks in use at the end of the device's allocations */
 } group_t;
 
-/* The grower of a line on a device. */
+/* The grower of a line on a device, if it has one. */
 typedef struct place {
-  uint64_t number; /* key, made of line and device */
+  uint64_t number; /* key, from line and device */
   size_t grower;   /* index of the grower plus one; 0: none yet */
 } place_t;
 
@@ -58,19 +58,19 @@ typedef struct build {
   line_t *lines;
   size_t line_count;
   gp_hash_index_t by_key;
-  uint32_t *line_of; /* by stack: the line plus one; 0: not known yet */
+  uint32_t *line_of; /* by stack: its line plus one; 0: not looked up yet */
   group_t *groups;
   size_t group_count;
   gp_hash_index_t by_number;
-  uint32_t *group_of; /* by life: its group */
+  uint32_t *group_of; /* by life: the index of its group */
   place_t *places;
   size_t place_count;
   gp_hash_index_t by_place;
   uint32_t last[GP_SNAPSHOT_DEVICES];
-  uint64_t held[GP_SNAPSHOT_DEVICES]; /* bytes in use on each device at its last allocation */
+  uint64_t held[GP_SNAPSHOT_DEVICES]; /* bytes in use on each device at the device's last allocation */
 } build_t;
 
-/* Returns the line that a stack belongs to, or UINT32_MAX if there is no memory. A script without frames
+/* Returns the line that allocated with this stack, or UINT32_MAX if memory runs out. A script without frames
  * looks like one line, so its sizes are judged separately. */
 static uint32_t find_line(build_t *build, int stack)
 {
@@ -106,8 +106,8 @@ static unsigned class_of(uint64_t size)
   return size ? 63u - (unsigned)__builtin_clzll(size) : 0;
 }
 
-/* Returns the group of the line in that size class, and adds it if missing. Returns NO_GROUP if there is no
- * memory. */
+/* Returns the group of the line in the size class `class`, and adds it if missing. Returns NO_GROUP if memory
+ * runs out. */
 static uint32_t find_group(build_t *build, uint32_t line, unsigned class, const gp_life_t *life)
 {
   uint64_t number =
@@ -146,7 +146,7 @@ static int group_lives(build_t *build, const gp_filter_t *filter)
   return 0;
 }
 
-/* Records that the group has `held` bytes in use from this moment on. */
+/* Records that the group has `held` bytes in use from `moment` on. */
 static void change(const build_t *build, group_t *group, uint32_t moment, uint64_t held)
 {
   uint64_t span = (uint64_t)build->last[group->device] - group->start + 1;
@@ -154,7 +154,7 @@ static void change(const build_t *build, group_t *group, uint32_t moment, uint64
 
   gp_assert_internal(moment >= group->start && window < WINDOWS);
   if (moment == group->start)
-    group->least[0] = UINT64_MAX; /* ignores bytes in use before the first allocation */
+    group->least[0] = UINT64_MAX; /* ignore bytes in use before the first allocation */
   while (group->window < window)
     group->least[++group->window] = group->held;
   group->held = held;
@@ -162,7 +162,7 @@ static void change(const build_t *build, group_t *group, uint32_t moment, uint64
     group->least[window] = held;
 }
 
-/* Adds the bytes that a life had in use before the events, and at the end. */
+/* Adds the bytes of a life that were in use before the events, and those in use at the end, to its group. */
 static void add_life(build_t *build, group_t *group, const gp_life_t *life)
 {
   if (gp_life_is_held_at(life, 0))
@@ -184,7 +184,7 @@ static void take_event(const build_t *build, group_t *group, uint32_t moment, co
                             : gp_subtract_saturated(group->held, life->requested));
 }
 
-/* Computes the bytes of each group in use before the events, during them, and at the end. */
+/* Computes the bytes that each group has in use before the events, during them, and at the end. */
 static void follow(build_t *build)
 {
   const gp_lifetimes_t *lifetimes = build->lifetimes;
@@ -210,8 +210,8 @@ static void follow(build_t *build)
   }
 }
 
-/* Returns true if the group grows: its floor (the least bytes in use from a window on) rises at LEAST_RISES
- * steps, and enough of its memory is still in use at the end of the snapshot. */
+/* Returns true if the group grows. Its floor is the least number of bytes in use from a window on. The floor
+ * must rise at LEAST_RISES steps, and enough memory must be in use at the end of the snapshot. */
 static bool grows(group_t *group)
 {
   unsigned rises = 0;
@@ -233,15 +233,16 @@ static bool is_whole(const group_t *group)
   return (group->key >> DEVICE_BITS & ((1u << CLASS_BITS) - 1)) == WHOLE;
 }
 
-/* Returns true if a line grows as a whole: its total over all sizes grows, as when buffers are replaced by
- * larger ones, and at least half was added after the first window, in which programs load weights. */
+/* Returns true if a line grows as a whole: its total over all sizes grows, for example because larger buffers
+ * replace smaller ones. At least half must be added after the first window, in which programs load
+ * weights. */
 static bool grows_as_a_whole(const build_t *build, group_t *group)
 {
   return !build->lines[group->line].is_of_size && grows(group) &&
          group->least[WINDOWS - 1] - group->least[1] >= group->least[WINDOWS - 1] / WHOLE_SHARE;
 }
 
-/* Returns the grower of a group's line, and adds it if missing. Returns NULL if there is no memory. */
+/* Returns the grower of a group's line, and adds it if missing. Returns NULL if memory runs out. */
 static gp_grower_t *grower_of(build_t *build, const group_t *group, gp_grower_t *growers, size_t *count)
 {
   const line_t *line = &build->lines[group->line];
@@ -261,11 +262,11 @@ static gp_grower_t *grower_of(build_t *build, const group_t *group, gp_grower_t 
   return &growers[*count - 1];
 }
 
-/* Adds a group to the grower of its line. If the line grows as a whole, this counts its frees in all sizes,
- * also in sizes that it no longer uses. */
+/* Adds a group to the grower of its line. If the line grows as a whole, also counts the frees of sizes that
+ * the line no longer uses. */
 static void join(const build_t *build, const group_t *group, gp_grower_t *grower)
 {
-  /* Memory in use before the events was allocated at an unknown time, so it counts from the first event. */
+  /* The allocation time of memory in use before the events is unknown, so the first event's time is used. */
   uint64_t since_ns = gp_memory_time(build->lifetimes, group->start > 0 ? group->start : 1);
 
   gp_holding_join(&grower->holding, &group->holding);
@@ -288,7 +289,8 @@ static int compare_growers(const void *a, const void *b)
   return grown(x) != grown(y) ? grown(x) > grown(y) ? -1 : 1 : x->stack - y->stack;
 }
 
-/* Computes the room: idle memory, and memory that is neither reserved nor in use by other processes. */
+/* Computes the room left on the device: idle memory, and memory that is neither reserved nor in use by other
+ * processes. */
 static void measure_room(const gp_snapshot_device_t *device, gp_growth_room_t *room)
 {
   const gp_stats_t *stats = &device->stats;
@@ -303,7 +305,7 @@ static void measure_room(const gp_snapshot_device_t *device, gp_growth_room_t *r
   room->capacity = room->is_limit ? limit : device->total;
 }
 
-/* Projects when memory will run out, unless it has already run out. */
+/* Projects the time until memory runs out, unless it has already run out. */
 static void project(const gp_snapshot_t *snapshot, gp_growth_room_t *room)
 {
   const gp_snapshot_device_t *device = gp_snapshot_device(snapshot, room->device);
@@ -317,7 +319,7 @@ static void project(const gp_snapshot_t *snapshot, gp_growth_room_t *room)
     room->exhausted_ns = left_ns < 1 ? 1 : (uint64_t)left_ns;
 }
 
-/* Copies the growers of each device that grew most, and sums up all growers in its room. */
+/* Copies the largest growers of each device to `growth`, and sums all growers of the device in its room. */
 static void keep(const build_t *build, gp_grower_t *growers, size_t count, gp_growth_t *growth)
 {
   bool has_times = !build->lifetimes->snapshot->times_are_numbers;

@@ -5,7 +5,7 @@
 #include "base/size.h"
 #include "tools/output.h"
 
-#define ALIKE 100 /* sizes that differ by at most 1 / ALIKE are shown as one */
+#define ALIKE 100 /* sizes that differ by at most 1 / ALIKE are printed as one */
 
 void gp_holding_add(gp_holding_t *holding, uint64_t requested)
 {

@@ -10,8 +10,8 @@
 #include "tools/hash_index.h"
 #include "tools/saturated.h"
 
-/* Identifies a frame by two independent hashes instead of its names. Names may be long, and many stacks may
- * share them, so the joined texts of all stacks could need any amount of memory. */
+/* Identifies a frame by two independent hashes. The joined names of all stacks could need any amount of
+ * memory, because names may be long and many stacks may share them. */
 typedef struct digest {
   uint64_t parts[2]; /* both 0: not computed yet */
 } digest_t;
@@ -44,8 +44,8 @@ static digest_t digest_frame(const gp_snapshot_t *snapshot, int index)
   return digest;
 }
 
-/* Makes a text that is equal for stacks of equal frames in any snapshot. digests has one element per frame,
- * zeroed at first. Returns NULL if there is no memory. */
+/* Returns a text that is equal for stacks of equal frames, even in different snapshots, or NULL if memory
+ * runs out. `digests` has one element per frame, initially zero. */
 static char *make_stack_key(const gp_snapshot_t *snapshot, int stack, digest_t *digests)
 {
   const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
@@ -68,17 +68,18 @@ static char *make_stack_key(const gp_snapshot_t *snapshot, int stack, digest_t *
   return text;
 }
 
-/* The leak of the last life with a stack on a device. The next such life usually belongs to it, too. */
+/* The leak of the latest life with this stack on this device. The next such life usually belongs to the same
+ * leak. */
 typedef struct last {
-  size_t leak; /* its index plus one; 0: none yet */
+  size_t leak; /* index of the leak plus one; 0: none yet */
   const char *kind;
 } last_t;
 
 typedef struct build {
   gp_leaks_t *leaks;
   gp_hash_index_t by_key; /* leaks by key */
-  char **stack_keys;      /* by stack of the current lifetimes; NULL: not made yet */
-  digest_t *digests;      /* by frame of the current lifetimes */
+  char **stack_keys;      /* by stack of the snapshot being read; NULL: not made yet */
+  digest_t *digests;      /* by frame of the snapshot being read */
   last_t *lasts;          /* by stack and device */
   size_t device_count;
 } build_t;
@@ -119,7 +120,7 @@ static last_t *last_of(const build_t *build, const gp_life_t *life)
   return &build->lasts[(size_t)life->stack * build->device_count + life->device];
 }
 
-/* Returns the leak that a life belongs to, and adds it if missing. Returns NULL if there is no memory. */
+/* Returns the leak that a life belongs to, and adds it if missing. Returns NULL if memory runs out. */
 static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const gp_life_t *life)
 {
   last_t *last = life->stack >= 0 ? last_of(build, life) : NULL;
@@ -145,8 +146,8 @@ static void count_life(gp_leak_t *leak, const gp_lifetimes_t *lifetimes, const g
   leak->stack = life->stack;
 }
 
-/* Counts the frees of each leak. Call it after all lives in use were counted, since frees only matter for
- * stacks that have memory in use. */
+/* Counts the frees of each leak. Call it after counting all lives in use, because frees matter only for
+ * stacks with memory in use. */
 static int count_frees(build_t *build, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
 {
   for (size_t i = 0; i < lifetimes->life_count; i++) {
@@ -200,7 +201,7 @@ static int count_lives(
   return error;
 }
 
-/* Keeps leaks that grew and are not suppressed, and sums them up. */
+/* Keeps the leaks that grew and are not suppressed, and sums them. */
 static void choose(gp_leaks_t *leaks, gp_suppressions_t *suppressions)
 {
   size_t kept = 0;

@@ -9,29 +9,29 @@
 #include "tools/hash_index.h"
 #include "tools/saturated.h"
 
-#define EVENTS_OF_LIFE 3 /* of freed memory: its allocation, the request to free it, the completed free */
+#define EVENTS_OF_LIFE 3 /* events of freed memory: its allocation, the free, its completion */
 
 typedef struct build {
   gp_lifetimes_t *lifetimes;
   const gp_snapshot_events_t *events;
   size_t event;
-  uint32_t moment; /* the moment after the event */
+  uint32_t moment; /* moment directly after the current event */
   int device;
-  uint64_t newest[GP_SNAPSHOT_DEVICES]; /* block number of the last allocation on each device */
+  uint64_t newest[GP_SNAPSHOT_DEVICES]; /* block number of the latest allocation on each device */
   bool has_extents[GP_SNAPSHOT_DEVICES];
-  gp_hash_index_t by_block;   /* lives */
-  gp_hash_index_t by_address; /* segments; a closed one stays in the index until its address is used again */
+  gp_hash_index_t by_block;   /* index of lives */
+  gp_hash_index_t by_address; /* index of segments; a released one stays until its address is used again */
 } build_t;
 
-/* Index of lives by block number. Numbers are not reused, so no life is ever removed. */
+/* Index of lives by block number. Block numbers are unique, so no life is ever removed. */
 
 typedef struct owner_key {
   int device;
-  uint64_t number; /* a block number, or an address */
+  uint64_t number; /* block number or address */
 } owner_key_t;
 
-/* The library numbers the blocks of all devices in one sequence. This hash makes 16 successive blocks
- * neighbours in the index; longer runs would overlap. */
+/* Hashes a block number. The library numbers the blocks of all devices in one sequence. The hash keeps 16
+ * successive blocks together in the index; longer runs would overlap. */
 static uint64_t hash_of_block(uint64_t block)
 {
   return gp_hash_number(block >> 4) << 4 | (block & 15);
@@ -57,8 +57,8 @@ static inline gp_life_t *find(const build_t *build, int device, uint64_t block)
   return at == SIZE_MAX ? NULL : &build->lifetimes->lives[at];
 }
 
-/* Adds an empty life for that block. In a damaged file with duplicate numbers, it hides the earlier life.
- * Returns NULL if there is no memory. */
+/* Adds an empty life for the block. If a damaged file contains a block number twice, the later life hides the
+ * earlier. Returns NULL if memory runs out. */
 static gp_life_t *add_life(build_t *build, int device, uint64_t block)
 {
   gp_lifetimes_t *lifetimes = build->lifetimes;
@@ -80,9 +80,10 @@ static gp_life_t *add_life(build_t *build, int device, uint64_t block)
   return life;
 }
 
-/* Processes events. Ignores events without a valid device; the reader has checked all other columns. */
+/* Processing of events. Events without a valid device are ignored; the reader has checked all other
+ * columns. */
 
-/* Borrows `what` from the snapshot, which outlives the lifetimes. */
+/* Sets the kind of memory. Borrows `what` from the snapshot, which outlives the lifetimes. */
 static void set_kind(gp_life_t *life, const char *what)
 {
   life->kind = strcmp(what, "pinned_host") == 0 ? GP_LIFE_HOST : GP_LIFE_FORWARDED;
@@ -125,7 +126,7 @@ static int begin_life(build_t *build, bool is_pooled)
   return 0;
 }
 
-/* Processes a free. The life that it ends may have begun before the events. */
+/* Processes a free, or its completion. The life that it ends may have begun before the events. */
 static int end_life(build_t *build, bool is_pooled, bool is_completed)
 {
   uint64_t block = gp_snapshot_event_uint(build->events, GP_COLUMN_BLOCK, build->event);
@@ -139,7 +140,7 @@ static int end_life(build_t *build, bool is_pooled, bool is_completed)
     describe(build, life, is_pooled);
     life->begin_ns = gp_subtract_saturated(now_ns, lasted_ns);
     if (is_completed && is_pooled)
-      life->freed = 0; /* freed before the events, too */
+      life->freed = 0; /* the program freed it before the events, too */
   }
   if (life->freed == GP_LIFETIMES_NEVER) {
     life->freed = build->moment;
@@ -186,7 +187,7 @@ static int add_segment(build_t *build, const gp_segment_life_t *segment)
   return 0;
 }
 
-/* Returns the segment at address that has not been released, or NULL. */
+/* Returns the segment at `address` that has not been released yet, or NULL. */
 static gp_segment_life_t *open_segment(const build_t *build, int device, uint64_t address)
 {
   const owner_key_t key = {device, address};
@@ -227,10 +228,10 @@ static int take_event(build_t *build)
   }
 }
 
-/* Adds the memory of the snapshot's final state, whether or not the events mention it. */
+/* Memory of the snapshot's final state, which is added even if no event mentions it. */
 
-/* Returns the life of that block from the events if it is at address, has not ended, and no other block of
- * the final state belongs to it; else NULL. */
+/* Returns the life of the block in the final state, or NULL. The life must come from the events, be at
+ * `address`, and not have ended. No other block of the final state may belong to it. */
 static gp_life_t *find_held(const build_t *build, int device, uint64_t block, uint64_t address)
 {
   gp_life_t *life = find(build, device, block);
@@ -255,7 +256,7 @@ static int take_block(build_t *build, const gp_snapshot_block_t *block)
     if (block->state == GP_SNAPSHOT_PENDING)
       life->freed = 0;
   } else if (life->begin == 0 && block->stack >= 0) {
-    life->stack = block->stack; /* the allocation's stack; the events have only that of the free */
+    life->stack = block->stack; /* stack of the allocation; the events only have that of the free */
   }
   life->is_held = block->state == GP_SNAPSHOT_ALLOCATED;
   return 0;
@@ -292,8 +293,8 @@ static int take_extent(build_t *build, const gp_snapshot_extent_t *extent)
   return add_segment(build, &life);
 }
 
-/* Takes a segment of the final state. It has the segment's pool, which events of older versions of PyTorch
- * lack. */
+/* Adds a segment of the final state. The final state contains the segment's pool, which the events of older
+ * versions of PyTorch lack. */
 static int take_segment(build_t *build, const gp_snapshot_segment_t *segment)
 {
   const gp_segment_life_t life = {.address = segment->address,
@@ -325,7 +326,7 @@ static int take_end(build_t *build)
   return error;
 }
 
-/* Returns true if the invariants in lifetimes.h are true for each life and segment. */
+/* Returns true if each life and segment satisfies the invariants in lifetimes.h. */
 static bool are_sound(const gp_lifetimes_t *lifetimes)
 {
   for (size_t i = 0; i < lifetimes->life_count; i++) {

@@ -1,10 +1,10 @@
 /*
  * Turns the events of a snapshot into lives of blocks and segments, each with the moments of its beginning
- * and end. Lives answer what was in use at a moment: at the peak, when memory ran out, at the end.
+ * and end. Lives show what was in use at a moment: at the peak, when memory ran out, or at the end.
  *
- * A moment is a place between events: moment m is after the first m events, so 0 is before all of them and
- * `end` after all. A life that began before the recorded events begins at moment 0; one that has not ended
- * ends at GP_LIFETIMES_NEVER.
+ * A moment is a place between events: moment m follows the first m events. Moment 0 precedes all events, and
+ * `end` follows all of them. A life that began before the recorded events begins at moment 0. A life that has
+ * not ended ends at GP_LIFETIMES_NEVER.
  */
 #ifndef GP_TOOLS_MODEL_LIFETIMES_H
 #define GP_TOOLS_MODEL_LIFETIMES_H
@@ -40,28 +40,28 @@ typedef enum gp_life_kind {
  */
 typedef struct gp_life {
   uint64_t device : 6;
-  uint64_t kind : 2;         /* gp_life_kind_t */
-  uint64_t is_temporary : 1; /* freed before anything else was allocated on the device */
-  uint64_t is_held : 1;      /* in use by the program, according to the snapshot's final state */
-  uint64_t block : 54;       /* number of this use of the address; a snapshot's are below 2^53 */
+  uint64_t kind : 2;         /* a gp_life_kind_t */
+  uint64_t is_temporary : 1; /* freed before any other allocation on the device */
+  uint64_t is_held : 1;      /* in use by the program in the snapshot's final state */
+  uint64_t block : 54;       /* number of this use of the address; the snapshot's numbers are below 2^53 */
   uint64_t address;
   uint64_t requested;
   union {
-    uint64_t rounded; /* GP_LIFE_POOLED; see gp_life_rounded */
-    const char *what; /* otherwise; see gp_life_what */
+    uint64_t rounded; /* rounded size, for GP_LIFE_POOLED; see gp_life_rounded */
+    const char *what; /* kind of memory, otherwise; see gp_life_what */
   };
   uint64_t begin_ns;
   uint32_t begin; /* moment of the allocation */
   uint32_t freed; /* moment of the free */
-  uint32_t done;  /* moment from which the device's work on it was known to be complete */
+  uint32_t done;  /* first moment at which the device's work on the block was known to be complete */
   int32_t stack;
   int32_t stream;
-  int32_t thread; /* GP_FILTER_UNKNOWN if it began before the events */
+  int32_t thread; /* index of the allocating thread; GP_FILTER_UNKNOWN if the life began before the events */
 } gp_life_t;
 
 _Static_assert(GP_SNAPSHOT_DEVICES <= 64, "gp_life_t has a number for each device");
 
-/* Memory reserved from the driver in one piece: begin <= end. */
+/* Memory that was reserved from the driver in one piece. Invariant: begin <= end. */
 typedef struct gp_segment_life {
   uint64_t address;
   uint64_t size;
@@ -70,12 +70,12 @@ typedef struct gp_segment_life {
   int32_t stream;
   int32_t pool; /* as in gp_snapshot_segment_t */
   uint8_t device;
-  bool is_expandable; /* adjacent expandable segments are one segment */
+  bool is_expandable; /* true if adjacent segments of this kind count as one segment */
 } gp_segment_life_t;
 
 typedef struct gp_lifetimes {
   const gp_snapshot_t *snapshot; /* borrowed */
-  gp_life_t *lives;              /* in the order in which events first mention them */
+  gp_life_t *lives;              /* in the order in which events mention them first */
   size_t life_count;
   gp_segment_life_t *segments;
   size_t segment_count;
@@ -83,8 +83,8 @@ typedef struct gp_lifetimes {
   uint32_t *of_event; /* index of the life that each event concerns; GP_LIFETIMES_NEVER: none */
 } gp_lifetimes_t;
 
-/* Makes the lifetimes of snapshot, which was read with GP_LIFETIMES_COLUMNS and is borrowed. Returns 0,
- * ENOMEM, or EOVERFLOW for more than 2^32 - 2 events. Call fini in any case. */
+/* Makes the lifetimes of `snapshot`, which is borrowed and was read with GP_LIFETIMES_COLUMNS. Returns 0,
+ * ENOMEM, or EOVERFLOW for more than 2^32 - 2 events. Call gp_lifetimes_fini in any case. */
 int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot);
 void gp_lifetimes_fini(gp_lifetimes_t *lifetimes);
 
@@ -97,13 +97,13 @@ static inline const gp_life_t *gp_lifetimes_life(const gp_lifetimes_t *lifetimes
   return at == GP_LIFETIMES_NEVER ? NULL : &lifetimes->lives[at];
 }
 
-/* Returns the rounded size of a pooled life, else the requested size. */
+/* Returns the rounded size of a pooled life, or the requested size of any other life. */
 static inline uint64_t gp_life_rounded(const gp_life_t *life)
 {
   return life->kind == GP_LIFE_POOLED ? life->rounded : life->requested;
 }
 
-/* Returns the kind of memory outside the pool, as in the snapshot, or NULL for pooled memory. */
+/* Returns the snapshot's name for the kind of forwarded memory, or NULL for pooled memory. */
 static inline const char *gp_life_what(const gp_life_t *life)
 {
   return life->kind == GP_LIFE_POOLED ? NULL : life->what;
