@@ -2,8 +2,8 @@
 
 #include "base/assert.h"
 
-/* Adds a life to the figures of its state, or subtracts it. It is in use or deferred; only pooled memory is
- * deferred. */
+/* Adds a life to the figures of its state, or subtracts it; `sum` is the operation. The life is in use
+ * (`is_held`) or deferred. Only pooled memory is ever deferred. */
 static inline void count(
     gp_memory_t *memory, const gp_life_t *life, bool is_held, uint64_t (*sum)(uint64_t, uint64_t))
 {

@@ -1,5 +1,5 @@
 /*
- * How much memory was in use: at one moment of lifetimes, from event to event, and at the peak.
+ * Measures the memory in use: at one moment of the lifetimes, from event to event, and at the peak.
  */
 #ifndef GP_TOOLS_MODEL_MEMORY_H
 #define GP_TOOLS_MODEL_MEMORY_H
@@ -10,21 +10,21 @@
 #include "tools/model/lifetimes.h"
 #include "tools/saturated.h"
 
-/* Bytes of one device, or of all, at a moment. Sums saturate at UINT64_MAX. */
+/* Bytes of one device, or of all devices together, at a moment. Sums saturate at UINT64_MAX. */
 typedef struct gp_memory {
   uint64_t requested; /* pooled memory that the program has in use, requested bytes */
   uint64_t allocated; /* pooled memory that the program has in use, rounded bytes */
-  uint64_t deferred;  /* freed, but perhaps still in use by the device */
-  uint64_t reserved;  /* from the driver, for the pool */
+  uint64_t deferred;  /* freed by the program, but pending work may still access it */
+  uint64_t reserved;  /* reserved from the driver for the pool */
   uint64_t forwarded;
-  uint64_t count; /* allocations that the program has in use, pooled or not */
-  uint64_t host;  /* page-locked host memory, not in the figures above */
+  uint64_t count; /* number of allocations that the program has in use, pooled or forwarded */
+  uint64_t host;  /* page-locked host memory, which the figures above exclude */
   uint64_t host_count;
 } gp_memory_t;
 
-/* A walk over the events of a recording: `memory` is the state after the first `moment` events. */
+/* A walk over the events of a recording. `memory` is the state after the first `moment` events. */
 typedef struct gp_memory_walk {
-  const gp_lifetimes_t *lifetimes; /* borrowed, like filter and leaves_out */
+  const gp_lifetimes_t *lifetimes; /* borrowed, as filter and leaves_out are */
   const gp_filter_t *filter;
   const bool *leaves_out;
   int device;
@@ -32,38 +32,38 @@ typedef struct gp_memory_walk {
   gp_memory_t memory;
 } gp_memory_walk_t;
 
-/* Sums up the memory that filter (NULL: everything) selects on device, or on all together
- * (GP_REQUEST_ALL_DEVICES), at a moment. With is_end sums the snapshot's final state instead. Reserved memory
- * is selected by device only. */
+/* Sums the memory that `filter` selects (NULL: everything) on `device`, or on all devices together
+ * (GP_REQUEST_ALL_DEVICES), at `moment`. With `is_end`, sums the snapshot's final state instead. Of the
+ * filter, reserved memory depends only on the device. */
 void gp_memory_held(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint32_t moment,
     bool is_end, gp_memory_t *ret_memory);
 
-/* Begins a walk at moment 0. filter and device are as for gp_memory_held. leaves_out has an element for each
- * life, true if the walk shall not count it; NULL counts all. */
+/* Begins a walk at moment 0. `filter` and `device` are as for gp_memory_held. `leaves_out` has an element for
+ * each life, which is true if the walk must not count the life; NULL counts all lives. */
 void gp_memory_walk_begin(gp_memory_walk_t *walk, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const bool *leaves_out, int device);
 
-/* Advances over the next event, of any device. Returns false at the end. */
+/* Advances over the next event, whatever its device. Returns false at the end. */
 bool gp_memory_walk_next(gp_memory_walk_t *walk);
 
-/* Returns the requested bytes of device memory that the program has in use, pooled or not. */
+/* Returns the requested bytes of device memory that the program has in use, pooled or forwarded. */
 static inline uint64_t gp_memory_requested(const gp_memory_t *memory)
 {
   return gp_add_saturated(memory->requested, memory->forwarded);
 }
 
 /*
- * Returns the earliest moment at which the memory that filter selects was largest, on device or on all
- * together (GP_REQUEST_ALL_DEVICES), and the bytes in *ret_bytes. Counts requested bytes of device memory,
- * pooled or not.
+ * Returns the earliest moment at which most memory that `filter` selects was in use, on `device` or on all
+ * devices together (GP_REQUEST_ALL_DEVICES). Sets *ret_bytes to the bytes at that moment. Counts requested
+ * bytes of device memory, pooled or forwarded.
  */
 uint32_t gp_memory_peak(
     const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint64_t *ret_bytes);
 
-/* Returns the moment after the last event with a time up to time_ns. */
+/* Returns the moment directly after the last event whose time is at most time_ns. */
 uint32_t gp_memory_moment(const gp_lifetimes_t *lifetimes, uint64_t time_ns);
 
-/* Returns the time of the event before the moment; 0 for moment 0. */
+/* Returns the time of the last event before `moment`, or 0 for moment 0. */
 uint64_t gp_memory_time(const gp_lifetimes_t *lifetimes, uint32_t moment);
 
 #endif

@@ -35,7 +35,7 @@ static void add_part(gp_map_t *map, gp_map_segment_t *segment, uint64_t offset, 
   segment->part_count++;
 }
 
-/* Makes the map at the end: copies the snapshot's final state. */
+/* Makes the map for the end by copying the snapshot's final state. */
 static int copy_snapshot(gp_map_t *map, const gp_snapshot_t *snapshot, int device)
 {
   map->segments = calloc(snapshot->segment_count + 1, sizeof(*map->segments));
@@ -62,7 +62,7 @@ static int copy_snapshot(gp_map_t *map, const gp_snapshot_t *snapshot, int devic
   return 0;
 }
 
-/* Lists the blocks in use at moment, sorted by device and address. The caller frees the list. */
+/* Lists the blocks in use at `moment`, sorted by device and address. The caller frees the list. */
 static const gp_life_t **list_lives(const gp_lifetimes_t *lifetimes, uint32_t moment, size_t *ret_count)
 {
   const gp_life_t **lives = calloc(lifetimes->life_count + 1, sizeof(*lives));
@@ -93,12 +93,12 @@ static uint64_t bytes_of_parts(const gp_map_t *map, const gp_map_segment_t *segm
   return bytes;
 }
 
-/* Fills a segment with the blocks in use; gaps are idle. *next is the first block that may be in the segment,
- * and is advanced past its blocks. */
+/* Fills a segment with the blocks in use, and makes the gaps between them idle. *next is the first block that
+ * may be in the segment. Advances *next past the segment's blocks. */
 static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t moment,
     const gp_life_t *const *lives, size_t count, size_t *next)
 {
-  uint64_t at = 0; /* end of the parts so far */
+  uint64_t at = 0; /* offset at which the parts so far end */
   size_t i = *next;
 
   segment->first_part = map->part_count;
@@ -123,12 +123,12 @@ static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t mome
   *next = i;
 }
 
-/* Mapped memory has one segment per piece of physical memory. Joins adjacent ones that a block spans, or that
- * are expandable. */
+/* Joins adjacent segments if a block spans them, or if they are expandable. Before that, mapped memory has
+ * one segment per piece of physical memory. */
 static void join_pieces(gp_map_t *map, const gp_life_t *const *lives, size_t count)
 {
   size_t kept = 0, next = 0;
-  uint64_t reach = 0; /* end of the blocks so far */
+  uint64_t reach = 0; /* address at which the blocks so far end */
 
   for (size_t i = 0; i < map->segment_count; i++) {
     const gp_map_segment_t *segment = &map->segments[i];
@@ -147,8 +147,8 @@ static void join_pieces(gp_map_t *map, const gp_life_t *const *lives, size_t cou
   map->segment_count = kept;
 }
 
-/* Makes the map at an earlier moment: puts the blocks in use into the segments of that moment. The rest is
- * idle. */
+/* Makes the map for an earlier moment: puts the blocks in use into the segments of that moment. The rest of
+ * each segment is idle. */
 static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t moment, int device)
 {
   size_t count, next = 0;
@@ -218,7 +218,7 @@ static int compare_groups(const void *a, const void *b)
   return order ? order : compare_numbers(y->size, x->size);
 }
 
-/* Returns true if the invariants in memory_map.h are true for a device and its groups. */
+/* Returns true if the device and its groups satisfy the invariants in memory_map.h. */
 static bool is_sound(const gp_map_device_t *device)
 {
   uint64_t segments = device->split_count;
@@ -233,7 +233,7 @@ static bool is_sound(const gp_map_device_t *device)
   return segments == device->segment_count;
 }
 
-/* Describes one device, whose segments are [first, end). */
+/* Adds a device with the segments [first, end) to the map. */
 static int describe_device(gp_map_t *map, size_t first, size_t end)
 {
   gp_map_device_t *device = &map->devices[map->device_count++];

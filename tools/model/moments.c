@@ -24,8 +24,8 @@ static void set_device(gp_moments_t *moments, int device)
   moments->device = device;
 }
 
-/* Returns true if events have times. If not, the file lists the events of one device after those of another,
- * in no common order. */
+/* Returns true if events have times. Without times, the file lists the events device after device, so there
+ * is no common order. */
 static bool has_times(const gp_lifetimes_t *lifetimes)
 {
   return !lifetimes->snapshot->times_are_numbers;
@@ -45,14 +45,14 @@ void gp_moments_end(gp_moments_t *moments, const gp_lifetimes_t *lifetimes)
   set_moment(moments, lifetimes, lifetimes->end);
 }
 
-/* Chooses the device with the largest peak, and its moment. */
+/* Chooses the device with the largest peak, and the moment of that peak. */
 static void find_largest(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
   uint64_t bytes, most = 0;
   for (size_t i = 0; i < snapshot->device_count; i++) {
     int device = snapshot->devices[i].device;
-    gp_assert(gp_filter_has_device(filter, device)); /* a caller with several devices selects all */
+    gp_assert(gp_filter_has_device(filter, device)); /* a caller with several devices selects all of them */
     uint32_t moment = gp_memory_peak(lifetimes, filter, device, &bytes);
     if (bytes <= most)
       continue;
@@ -109,7 +109,8 @@ static int find_oom(gp_moments_t *moments, const gp_oom_events_t *ooms, const gp
         "%s: its events have no times: what was allocated on device %d when memory ran out on device %d is unknown",
         file, filter->device, event->device);
   gp_moments_oom(moments, lifetimes, event, index + 1);
-  moments->is_of_one = filter->device == GP_REQUEST_ALL_DEVICES; /* else it is about the filter's device */
+  moments->is_of_one =
+      filter->device == GP_REQUEST_ALL_DEVICES; /* otherwise the filter already selects a single device */
   return 0;
 }
 

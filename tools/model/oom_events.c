@@ -32,14 +32,14 @@ bool gp_oom_report_read(const gp_snapshot_t *snapshot, const char *key, gp_oom_t
   return is_there;
 }
 
-/* Whether and how much the program allocated on each device, from some event to the end. */
+/* What the program allocated on each device from some event to the end: if anything, and the largest size. */
 typedef struct got {
   bool any[GP_SNAPSHOT_DEVICES];
   uint64_t largest[GP_SNAPSHOT_DEVICES];
 } got_t;
 
-/* Lists the recorded out-of-memory events. Walks backwards, to know what was allocated after each. Returns 0
- * or ENOMEM. */
+/* Lists the recorded out-of-memory events. Walks backwards to know what the program allocated after each
+ * event. Returns 0 or ENOMEM. */
 static int list_events(gp_oom_events_t *ooms, const gp_snapshot_events_t *events, got_t *got)
 {
   for (size_t i = events->count; i-- > 0;) {
@@ -67,7 +67,7 @@ static int list_events(gp_oom_events_t *ooms, const gp_snapshot_events_t *events
         .time_ns = gp_snapshot_event_uint(events, GP_COLUMN_TIME_NS, i),
         .requested = size};
   }
-  for (size_t i = 0; i < ooms->count / 2; i++) { /* reverses the list: oldest first */
+  for (size_t i = 0; i < ooms->count / 2; i++) { /* reverse the list: oldest event first */
     gp_oom_event_t event = ooms->events[i];
     ooms->events[i] = ooms->events[ooms->count - 1 - i];
     ooms->events[ooms->count - 1 - i] = event;
@@ -75,8 +75,8 @@ static int list_events(gp_oom_events_t *ooms, const gp_snapshot_events_t *events
   return 0;
 }
 
-/* Returns the event that the report describes, or NULL: the one at the report's time, else the last with the
- * same device and size. */
+/* Returns the event that the report describes, or NULL. It is the event at the report's time, otherwise the
+ * last event with the report's device and size. */
 static gp_oom_event_t *find_reported(const gp_oom_events_t *ooms, const gp_oom_t *report)
 {
   gp_oom_event_t *found = NULL;
@@ -91,8 +91,8 @@ static gp_oom_event_t *find_reported(const gp_oom_events_t *ooms, const gp_oom_t
   return found;
 }
 
-/* Adds an event for a report whose event is not recorded: at the end if the snapshot was written because
- * memory ran out, else before the recorded events. Returns 0 or ENOMEM. */
+/* Adds an event for a report whose event was not recorded. The event is at the end if the snapshot was
+ * written because memory ran out, otherwise before the recorded events. Returns 0 or ENOMEM. */
 static int add_report(
     gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes, const gp_oom_t *report, const got_t *got)
 {

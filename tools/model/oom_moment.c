@@ -9,7 +9,7 @@
 #include "tools/model/memory_map.h"
 #include "tools/saturated.h"
 
-/* Sorts larger sums first, and of equal sums the larger size. */
+/* Sorts by sum, largest first, and equal sums by size, largest first. */
 static int compare_sizes(const void *a, const void *b)
 {
   const gp_oom_owner_t *x = a, *y = b;
@@ -52,7 +52,7 @@ bool gp_memory_knows_reserved(const gp_lifetimes_t *lifetimes, const gp_moments_
 int gp_memory_hole(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device,
     uint64_t *ret_bytes, uint64_t *ret_segments)
 {
-  gp_map_t *map = calloc(1, sizeof(*map)); /* too large for a stack */
+  gp_map_t *map = calloc(1, sizeof(*map)); /* too large for the stack */
   int error = map ? gp_map_init(map, lifetimes, moments->at, device) : ENOMEM;
   *ret_bytes = !error && map->device_count ? map->devices[0].largest_idle : 0;
   *ret_segments = !error && map->device_count ? map->devices[0].segment_count : 0;
@@ -62,11 +62,11 @@ int gp_memory_hole(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments,
   return error;
 }
 
-#define SMALL_MOST    GP_MIB       /* PyTorch's largest block of the small pool */
-#define SMALL_SEGMENT (2 * GP_MIB) /* PyTorch's segments in the small pool, unless they are expandable */
+#define SMALL_MOST    GP_MIB       /* largest block in PyTorch's small pool */
+#define SMALL_SEGMENT (2 * GP_MIB) /* segments of PyTorch's small pool, unless they are expandable */
 
-/* Returns true if a segment is for small blocks. A segment has either small or large blocks; if it has none,
- * its size decides. */
+/* Returns true if a segment is in PyTorch's small pool. A segment contains either small or large blocks. If
+ * the segment is empty, its size decides. */
 static bool is_small(const gp_map_t *map, const gp_map_segment_t *segment)
 {
   for (size_t i = segment->first_part; i < segment->first_part + segment->part_count; i++) {
@@ -76,14 +76,14 @@ static bool is_small(const gp_map_t *map, const gp_map_segment_t *segment)
   return segment->size <= SMALL_SEGMENT;
 }
 
-/* Measures the idle memory in segments in which PyTorch searches for the request. */
+/* Measures the idle memory in the segments in which PyTorch searches for the failed request. */
 static int measure_usable(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
 {
   const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
   size_t event = oom->event.moment - 1;
   int64_t stream = gp_snapshot_event(events, GP_COLUMN_STREAM, event, -1);
   int pool = gp_snapshot_event_pool(events, event);
-  gp_map_t *map = calloc(1, sizeof(*map)); /* too large for a stack */
+  gp_map_t *map = calloc(1, sizeof(*map)); /* too large for the stack */
   int error = map ? gp_map_init(map, lifetimes, oom->moments.at, oom->event.device) : ENOMEM;
 
   oom->usable = 0;
@@ -104,7 +104,7 @@ static int measure_usable(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
   return error;
 }
 
-/* Measures the memory in use, from the events. */
+/* Measures the memory in use at the moment of the event. */
 static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
 {
   const gp_snapshot_t *snapshot = lifetimes->snapshot;
@@ -136,7 +136,7 @@ static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
   return error ? error : find_sizes(oom, lifetimes);
 }
 
-/* Reads the report. It overrides the events, because it was made when the request failed. */
+/* Reads the report, which overrides figures from events, because it was made when the request failed. */
 static void read_report(gp_oom_moment_t *oom, const gp_snapshot_t *snapshot)
 {
   (void)gp_oom_report_read(snapshot, "oom", &oom->figures);
@@ -145,7 +145,7 @@ static void read_report(gp_oom_moment_t *oom, const gp_snapshot_t *snapshot)
   oom->knows_free = oom->figures.device_total > 0;
 }
 
-/* Reads the report's sizes in use. Only called if they are not known from the events. */
+/* Reads the sizes in use from the report. Called only if the events do not show them. */
 static void read_sizes(gp_oom_moment_t *oom, const cJSON *report)
 {
   const cJSON *owner;

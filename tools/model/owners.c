@@ -9,10 +9,11 @@
 #include "tools/saturated.h"
 #include "tools/symbols/stack_owners.h"
 
-/* What one stack has in use or has freed. The stack belongs to an owner, and to a place in the owner. */
+/* The memory that one stack has in use or has freed. The stack belongs to an owner, and to a place in that
+ * owner. */
 typedef struct share {
-  char *key;    /* identifies the owner */
-  char *detail; /* identifies the place in the owner */
+  char *key;    /* identifies the owner in comparisons */
+  char *detail; /* identifies the place in the owner in comparisons */
   int stack;
   uint64_t bytes;
   gp_holding_t holding;
@@ -24,7 +25,7 @@ typedef struct build {
   size_t count;
 } build_t;
 
-/* The shares of one owner: [first, end). */
+/* The shares of one owner: [first, end) in the sorted list. */
 typedef struct group {
   size_t first;
   size_t end;
@@ -32,15 +33,15 @@ typedef struct group {
   gp_holding_t holding;
 } group_t;
 
-/* Returns true if each line of the function is an owner: where a program begins, and in functions with a
- * common name. */
+/* Returns true if each line of the function is an owner of its own. This holds where a program begins, and in
+ * functions with a common name. */
 static bool is_by_line(const gp_snapshot_t *snapshot, int stack)
 {
   return snapshot->frame_kinds && snapshot->frame_kinds[gp_stack_owner(snapshot, stack)].is_common;
 }
 
-/* Makes key and detail. The file is part of the key, because Python functions in different files often share
- * a name. */
+/* Makes the key and the detail of a share. The file is part of the key, because Python functions in different
+ * files often share a name. */
 static int describe_share(const gp_snapshot_t *snapshot, share_t *share)
 {
   gp_owner_text_t text;
@@ -93,7 +94,7 @@ static int measure(build_t *build, gp_owners_t *owners, const gp_lifetimes_t *li
     if (!shares[i].bytes && !shares[i].holding.freed)
       continue;
     share_t *share = &shares[build->count++];
-    *share = shares[i]; /* moves it to the front, or leaves it in place */
+    *share = shares[i]; /* move the share to the front, or leave it in place */
     share->stack = (int)i;
     error = describe_share(build->snapshot, share);
   }
@@ -108,8 +109,8 @@ static int compare_shares(const void *a, const void *b)
   return order ? order : strcmp(x->detail, y->detail);
 }
 
-/* Adds the next shares to the group, those of one line. Does not count frees of a line without memory in use:
- * they say nothing about the lines that have some. */
+/* Adds the next shares that belong to one line to the group. Does not count the frees of a line without
+ * memory in use, because they say nothing about the other lines. */
 static void join_line(const build_t *build, group_t *group)
 {
   const share_t *first = &build->shares[group->end];
@@ -127,7 +128,7 @@ static void join_line(const build_t *build, group_t *group)
     gp_holding_join(&group->holding, &holding);
 }
 
-/* Finds the largest owners, at most GP_OWNERS, and returns their number. Shares must be sorted. */
+/* Finds the largest owners, at most GP_OWNERS, and returns their number. The shares must be sorted. */
 static size_t largest_groups(const build_t *build, group_t *ret_groups)
 {
   size_t count = 0;
@@ -150,7 +151,7 @@ static size_t largest_groups(const build_t *build, group_t *ret_groups)
   return count;
 }
 
-/* Returns a stack of the owner's place with most memory in use, and the number of lines in *ret_lines. */
+/* Returns a stack of the place that has most memory in use, and the owner's number of lines in *ret_lines. */
 static int largest_place(const build_t *build, const group_t *group, size_t *ret_lines)
 {
   uint64_t most = 0, bytes = 0;
@@ -219,7 +220,7 @@ int gp_owners_init(gp_owners_t *owners, const gp_lifetimes_t *lifetimes, const g
   }
   free(build.shares);
   if (error)
-    gp_owners_fini(owners); /* texts of the last owner may be NULL */
+    gp_owners_fini(owners); /* some texts of the last owner may be NULL */
   return error;
 }
 

@@ -7,22 +7,22 @@
 #include "base/assert.h"
 #include "tools/saturated.h"
 
-/* The current position of a thread, or of the process, in its changes of phase. */
+/* The current position of a thread, or of the process, in its list of phase changes. */
 typedef struct walker {
   const gp_phase_changes_t *changes;
   size_t next;
   int32_t phase;
-  uint64_t highest; /* most bytes in use since the last change */
+  uint64_t highest; /* most bytes in use since the last change of phase */
 } walker_t;
 
 typedef struct build {
   gp_phase_use_t *use;
   gp_phases_t phases;
-  size_t *row_of; /* by phase: its row */
+  size_t *row_of; /* index of each phase's row */
   walker_t *walkers;
   size_t walker_count;
   uint64_t held;
-  uint64_t since_ns; /* memory in use is known from then on; UINT64_MAX without events */
+  uint64_t since_ns; /* time from which on the memory in use is known; UINT64_MAX: no events */
 } build_t;
 
 static int make_rows(build_t *build)
@@ -47,7 +47,7 @@ static int make_rows(build_t *build)
   return error;
 }
 
-/* Iterates over a phase and the phases around it, from the inside out. */
+/* Iterates over a phase and the phases around it, innermost first. */
 #define FOR_EACH_AROUND(build, phase, at)                                                                    \
   for (int32_t at = (phase); at >= 0; at = (build)->phases.phases[at].parent)
 
@@ -62,7 +62,7 @@ static void end_stay(build_t *build, walker_t *walker)
   walker->highest = build->held;
 }
 
-/* Returns true if phase `now` is `at`, or inside it, so that a thread which changes to `now` does not leave
+/* Returns true if the phase `now` is `at` or inside `at`. Then a thread that changes to `now` does not leave
  * `at`. */
 static bool is_inside(const build_t *build, int32_t at, int32_t now)
 {
@@ -74,8 +74,8 @@ static bool is_inside(const build_t *build, int32_t at, int32_t now)
   return false;
 }
 
-/* Ends the phases that a thread leaves when it changes from `phase` to `next`. If both are equal, a mark was
- * repeated, which ends the phase, too. */
+/* Ends the phases that a thread leaves when it changes from `phase` to `next`. If both are equal, the program
+ * repeated a mark, which ends the phase, too. */
 static void end_phases(build_t *build, int32_t phase, int32_t next)
 {
   FOR_EACH_AROUND(build, phase, at)
@@ -91,7 +91,7 @@ static void end_phases(build_t *build, int32_t phase, int32_t next)
   }
 }
 
-/* Processes the changes up to that time, which is that of the next event. */
+/* Processes the phase changes up to `time_ns`, which is the time of the next event. */
 static void advance(build_t *build, uint64_t time_ns)
 {
   for (size_t i = 0; i < build->walker_count; i++) {
@@ -111,7 +111,7 @@ static void count_left(build_t *build, const gp_life_t *life)
   int32_t phase = gp_phases_at(&build->phases, life->thread, life->begin_ns);
   FOR_EACH_AROUND(build, phase, at)
   {
-    bool is_counted = false; /* already counted for a range of the same name inside this one */
+    bool is_counted = false; /* true if a range of the same name inside this one was counted */
     for (int32_t inner = phase; inner != at; inner = build->phases.phases[inner].parent)
       is_counted = is_counted || build->row_of[inner] == build->row_of[at];
     gp_phase_row_t *row = &build->use->rows[build->row_of[at]];
@@ -125,7 +125,7 @@ static bool counts(const gp_filter_t *filter, const gp_life_t *life)
   return life->kind != GP_LIFE_HOST && gp_lifetimes_has(filter, life);
 }
 
-/* Follows the memory in use from event to event. */
+/* Tracks the memory in use from event to event, and its peak in each phase. */
 static void follow(build_t *build, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
 {
   const gp_snapshot_events_t *events = &lifetimes->snapshot->events;

@@ -10,15 +10,15 @@
 #include "tools/array.h"
 #include "tools/model/filter.h"
 
-/* A range of the process that has not ended yet. */
+/* A range of the process that is still open. */
 typedef struct open_range {
   uint64_t scope;
-  int32_t phase; /* that of the newest mark inside the range, or the range's own */
+  int32_t phase; /* phase of the newest mark inside the range, or the range's own */
 } open_range_t;
 
 typedef struct build {
   gp_phases_t *phases;
-  open_range_t *open; /* oldest first; open[0] is not a range, but collects marks outside of ranges */
+  open_range_t *open; /* oldest first; open[0] is not a range, but collects the marks outside of ranges */
   size_t open_count;
 } build_t;
 
@@ -39,7 +39,8 @@ static bool is_phase(const void *self, size_t item, const void *key)
   return phase->parent == wanted->parent && strcmp(phase->name, wanted->name) == 0;
 }
 
-/* Begins a phase: counts it, and adds it if missing. Returns its index, or -1 if there is no memory. */
+/* Begins a phase: adds it if missing, and counts the beginning. Returns its index, or -1 if memory runs
+ * out. */
 static int32_t begin_phase(gp_phases_t *phases, const char *name, int32_t parent)
 {
   const gp_phase_t key = {.name = name, .parent = parent};
@@ -75,8 +76,8 @@ static bool change(gp_phase_changes_t *changes, uint64_t time_ns, int32_t phase)
   return item;
 }
 
-/* Processes a thread's push or pop of a range. Ignores a pop whose push is too old to be in the snapshot.
- * Returns false if there is no memory. */
+/* Processes a range that a thread pushed or popped. Ignores a pop whose push is too old to be in the
+ * snapshot. Returns false if memory runs out. */
 static bool step_thread(
     gp_phases_t *phases, size_t thread, gp_mark_kind_t kind, const char *name, uint64_t time_ns)
 {
@@ -170,7 +171,7 @@ void gp_phases_fini(gp_phases_t *phases)
 
 static int32_t find(const gp_phase_changes_t *changes, uint64_t time_ns)
 {
-  size_t low = 0, high = changes->count; /* searches for the first change after time_ns */
+  size_t low = 0, high = changes->count; /* search for the first change after time_ns */
   while (low < high) {
     size_t middle = low + (high - low) / 2;
     if (changes->items[middle].time_ns <= time_ns)

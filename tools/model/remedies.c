@@ -10,7 +10,7 @@
 #include "tools/output.h"
 #include "tools/symbols/stack_owners.h"
 
-#define MOST_TRACE_EVENTS 16777216 /* maximum of GPUPOOL_TRACE_EVENTS */
+#define MOST_TRACE_EVENTS 16777216 /* largest value of GPUPOOL_TRACE_EVENTS */
 
 bool gp_remedy_sets(const gp_remedy_t *remedy, const char *name)
 {
@@ -21,7 +21,8 @@ bool gp_remedy_sets(const gp_remedy_t *remedy, const char *name)
   return false;
 }
 
-/* Replaces the advice of a larger limit if memory grows: a larger limit would only postpone the failure. */
+/* Replaces the advice to raise the limit if memory grows, because a higher limit would only postpone the
+ * failure. */
 static void refuse_limit(gp_findings_t *findings, gp_finding_t *oom)
 {
   if (!gp_remedy_sets(&oom->remedy, "GPUPOOL_LIMIT"))
@@ -31,14 +32,14 @@ static void refuse_limit(gp_findings_t *findings, gp_finding_t *oom)
 }
 
 /* Returns true if the summary describes the event for which the snapshot was written. Then the snapshot's
- * final state is that of the event. */
+ * final state is the state at that event. */
 static bool is_of_report(const gp_findings_t *findings)
 {
   return strcmp(gp_findings_reason(findings), "oom") == 0 && findings->summary->has_oom &&
          findings->summary->oom.event.is_reported;
 }
 
-/* Returns the bytes that were missing when memory ran out, from the report, or 0 if unknown. */
+/* Returns the bytes that were missing when memory ran out, according to the report. Returns 0 if unknown. */
 static uint64_t missing_bytes(const gp_oom_t *oom)
 {
   uint64_t held = oom->live + oom->deferred + oom->passthrough + oom->in_pieces; /* each below 2^53 */
@@ -63,8 +64,8 @@ static bool is_same(const char *known, const char *text)
   return strcmp(known ? known : "", text ? text : "") == 0;
 }
 
-/* Returns true if the stack belongs to the owner. Owners with the same function differ in their line, or in
- * the function that they called. */
+/* Returns true if the stack belongs to the owner. Owners in the same function differ in their line, or in the
+ * function that they called. */
 static bool is_of_owner(const gp_snapshot_t *snapshot, int stack, const gp_owner_t *owner)
 {
   gp_owner_text_t text;
@@ -81,15 +82,15 @@ static bool would_be_idle(
          (block->state == GP_SNAPSHOT_ALLOCATED && is_of_owner(snapshot, block->stack, owner));
 }
 
-/* Bytes that would be idle if all memory of an owner were freed. In a segment that is divided, freed memory
- * only helps if it forms a large enough piece, or leaves the segment without memory in use. */
+/* Memory that would be idle if all memory of an owner were freed. In a divided segment, freed memory helps
+ * only if it forms a large enough piece, or if the whole segment becomes idle. */
 typedef struct freed_room {
   uint64_t largest;   /* largest idle piece */
-  uint64_t in_wholes; /* bytes of segments that would be entirely idle */
+  uint64_t in_wholes; /* bytes in segments that would be entirely idle */
 } freed_room_t;
 
-/* Computes the room at the end of the snapshot if all memory of the owner were freed. Blocks that may belong
- * to another owner remain in use. */
+/* Computes the idle memory at the end of the snapshot if all memory of the owner were freed. Blocks that may
+ * belong to another owner stay in use. */
 static void find_freed_room(
     const gp_snapshot_t *snapshot, int device, const gp_owner_t *owner, freed_room_t *ret_room)
 {
@@ -115,8 +116,8 @@ static void find_freed_room(
   *ret_room = room;
 }
 
-/* Advises to free the largest owner's memory on a device with divided segments, if that would leave a large
- * enough piece. */
+/* Advises to free the memory of the largest owner, on a device with divided segments, if the result would
+ * contain a large enough idle piece. */
 static void settle_cut_owner(
     gp_findings_t *findings, gp_finding_t *finding, const gp_oom_t *oom, const gp_owners_t *owners)
 {
@@ -135,7 +136,8 @@ static void settle_cut_owner(
 }
 
 /* Returns the index of the owner that made the failed request, if it has many blocks in use and never freed
- * one, so that no setting would help for long. Else returns the number of owners. */
+ * one. No setting would help such a program for long. Returns the number of owners if there is no such
+ * owner. */
 static size_t find_never_freeing(const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -152,8 +154,8 @@ static size_t find_never_freeing(const gp_findings_t *findings)
   return frees ? owners->count : i;
 }
 
-/* Returns true if memory is missing, and the report has no better cause: a request that is too large,
- * fragmentation, other processes, or pending work. */
+/* Returns true if the device simply lacks memory. Returns false if the report has a better cause: too large a
+ * request, fragmentation, other processes, or pending work. */
 static bool only_lacks_memory(const gp_oom_t *oom, const gp_finding_t *finding)
 {
   uint64_t missing = missing_bytes(oom);
@@ -180,7 +182,7 @@ static bool settle_never_freed(gp_findings_t *findings, gp_finding_t *oom, gp_fi
     return false;
   gp_findings_retract(oom);
   gp_findings_advise(findings, oom, GP_ADVICE(oom_never_freed), GP_AS_SIZE(missing_bytes(&report)));
-  if (!owners->advice) /* the finding growth has the advice */
+  if (!owners->advice) /* the finding "growth" contains the advice */
     return true;
   gp_findings_retract(owners);
   gp_findings_advise(findings, owners, GP_ADVICE(owners_never_freed),
@@ -189,7 +191,7 @@ static bool settle_never_freed(gp_findings_t *findings, gp_finding_t *oom, gp_fi
   return true;
 }
 
-/* Advises that the largest owner use less memory, if it has at least the bytes that were missing on the
+/* Advises that the largest owner use less memory, if it has at least as many bytes as were missing on the
  * device. */
 static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
 {
@@ -202,7 +204,7 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
   bool is_there = gp_oom_report_read(summary->snapshot, "oom", &oom);
   uint64_t missing = missing_bytes(&oom);
 
-  /* If other processes use more memory than this one, the finding about these has the remedy. */
+  /* If other processes use more memory than this one, the finding "others" contains the remedy. */
   if (is_of_report(findings) && gp_findings_have(findings, GP_FINDING_others) &&
       oom.unaccounted > oom.live + oom.passthrough) {
     gp_findings_retract(finding);
@@ -225,7 +227,7 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
   gp_owners_fini(&owners);
 }
 
-/* For each device, the remedy of growth is to free the memory of the first grower that has an owner. */
+/* Sets the remedy of growth on each device: to free the memory of the first grower that has an owner. */
 static void settle_growth(gp_findings_t *findings)
 {
   const gp_growth_t *growth = &findings->summary->growth;
@@ -239,7 +241,7 @@ static void settle_growth(gp_findings_t *findings)
   }
 }
 
-/* Advises how to record more, if events are missing. This is not about the program's own behavior. */
+/* Advises how to record more if events are missing. Unlike other advice, it does not concern the program. */
 static void advise_recording(gp_findings_t *findings)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
@@ -256,8 +258,7 @@ static void advise_recording(gp_findings_t *findings)
   }
   while (room < all && room < MOST_TRACE_EVENTS)
     room *= 2;
-  room =
-      room < MOST_TRACE_EVENTS ? room * 2 : room; /* each thread has its own buffer, and does not fill it */
+  room = room < MOST_TRACE_EVENTS ? room * 2 : room; /* each thread has a buffer and does not fill it */
   if (dropped && !dropped->advice && all <= room) {
     snprintf(value, sizeof(value), "%" PRIu64, room);
     gp_findings_advise(findings, dropped, GP_ADVICE(dropped_events), value);

@@ -1,35 +1,36 @@
 /*
- * Remedies that follow from several findings, or from trying other settings. doc/findings.md lists them,
- * each with the test that applied it.
+ * Remedies that follow from several findings, or from replaying other settings. doc/findings.md lists them,
+ * with the test that applied each.
  */
 #ifndef GP_TOOLS_MODEL_REMEDIES_H
 #define GP_TOOLS_MODEL_REMEDIES_H
 
 #include "tools/model/finding_judges.h"
 
-/* Adds or changes remedies that depend on several findings. Call it after all findings are made. */
+/* Adds or changes remedies that depend on several findings. Call it after all findings were made. */
 void gp_remedies_settle(gp_findings_t *findings);
 
-/* Returns true if the remedy has that setting. */
+/* Returns true if the remedy contains the setting `name`. */
 bool gp_remedy_sets(const gp_remedy_t *remedy, const char *name);
 
-/* If the finding oom has no remedy but a larger limit, or none at all, advises a pool type that serves the
- * failed request and a repetition of the last requests. If no type does, retracts a limit that would soon be
- * too low. Prefers types that keep whole blocks, since they change nothing else, then the type that reserves
- * least. */
+/* Completes the finding `oom` if its only remedy is a higher limit, or if it has none. Advises a pool type
+ * that serves the failed request and a repetition of the last requests. If no type does, removes the advice
+ * of a limit that would soon be too low. Prefers types that keep whole blocks, since they change nothing
+ * else, then the type that reserves least. */
 void gp_remedies_settle_type(gp_findings_t *findings, gp_finding_t *oom);
 
 /*
- * Settings of PyTorch's allocator, for snapshots that PyTorch wrote. They are not replayed, because the tool
- * does not have that allocator.
+ * Settings of PyTorch's allocator, for snapshots that PyTorch wrote. The tool cannot replay these settings,
+ * because it does not contain that allocator.
  */
 #define GP_CONF_BYTES 1024
 
-/* Adds remedies to existing findings, as far as the recorded settings allow. */
+/* Adds settings of PyTorch's allocator to existing findings, as far as the recorded settings allow. */
 void gp_remedies_settle_pytorch(gp_findings_t *findings);
 
-/* Makes expandable_segments the remedy, and writes the value of PYTORCH_CUDA_ALLOC_CONF with it to conf, for
- * the advice. Returns false unless the snapshot shows that expandable_segments is off. */
+/* Makes expandable_segments the remedy of a finding. Writes the value of PYTORCH_CUDA_ALLOC_CONF with that
+ * setting to `conf`, for the advice. Returns false unless the snapshot shows that expandable_segments is
+ * off. */
 bool gp_remedies_expand(gp_findings_t *findings, gp_finding_t *finding, char conf[static GP_CONF_BYTES]);
 
 #endif

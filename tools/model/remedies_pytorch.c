@@ -7,8 +7,8 @@
 
 static const char conf_name[] = "PYTORCH_CUDA_ALLOC_CONF";
 
-/* Returns the length of one "name:value" of a configuration. A value may be a list in brackets that contains
- * commas. */
+/* Returns the length of the first "name:value" in a configuration. The value may be a list in brackets, which
+ * may contain commas. */
 static size_t item_length(const char *conf)
 {
   size_t length = 0;
@@ -34,8 +34,8 @@ static bool has_item(const char *conf, const char *name)
   return false;
 }
 
-/* Copies conf without the item `name`, and appends `added` if not NULL. Returns false if the result is too
- * long. */
+/* Copies `conf` to buffer without the item `name`, and appends `added` unless it is NULL. Returns false if
+ * the result is too long. */
 static bool make_conf(const char *conf, const char *name, const char *added, char buffer[GP_CONF_BYTES])
 {
   size_t used = 0;
@@ -57,8 +57,8 @@ static bool make_conf(const char *conf, const char *name, const char *added, cha
   return true;
 }
 
-/* Returns true if the snapshot is from Windows, where paths begin with a drive. The reader has replaced
- * backslashes by slashes. */
+/* Returns true if the snapshot was written on Windows, where paths begin with a drive. The reader has
+ * replaced backslashes with slashes. */
 static bool is_of_windows(const gp_snapshot_t *snapshot)
 {
   for (size_t i = 0; i < snapshot->frame_count; i++) {
@@ -111,7 +111,8 @@ static bool sets_the_same(const gp_finding_t *a, const gp_finding_t *b)
          strcmp(x->settings[0].value, y->settings[0].value) == 0;
 }
 
-/* If several findings advise the same setting, only the worst keeps the advice; of equal ones the first. */
+/* Keeps the advice of a setting only in the worst of several findings that advise it, or in the first if
+ * several are equally bad. */
 static void say_once(gp_findings_t *findings)
 {
   for (size_t i = 0; i < findings->count; i++) {
@@ -127,7 +128,7 @@ void gp_remedies_settle_pytorch(gp_findings_t *findings)
 {
   gp_finding_t *oom = gp_findings_find(findings, GP_FINDING_oom, GP_FINDING_ALL), *rounding;
 
-  if (gp_findings_know_settings(findings)) /* gpupool's own snapshot */
+  if (gp_findings_know_settings(findings)) /* gpupool wrote the snapshot */
     return;
   if (oom && oom->device >= 0)
     join_pieces(findings, oom);

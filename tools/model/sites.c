@@ -19,10 +19,10 @@
 
 #define NAME_BYTES GP_SITE_NAME_BYTES
 
-/* Allocations that are counted together: those of one stack, size (by size) or phase (by phase), or all
- * without a stack. */
+/* Allocations that are counted together. They have the same stack, size (by size) or phase (by phase), or all
+ * have no stack. */
 typedef struct group {
-  uint64_t size; /* only if sites are by size */
+  uint64_t size; /* used only if sites are by size */
   gp_site_amount_t amounts[GP_SITE_MEASURES];
 } group_t;
 
@@ -30,16 +30,16 @@ typedef struct build {
   gp_sites_t *sites;
   const gp_lifetimes_t *lifetimes;
   const gp_snapshot_t *snapshot;
-  group_t *stacks;       /* one for each stack */
-  group_t without_stack; /* not used if sites are by size */
-  group_t *sizes;        /* one for each size, if sites are by size */
+  group_t *stacks;       /* one group for each stack */
+  group_t without_stack; /* unused if sites are by size */
+  group_t *sizes;        /* one group for each size, if sites are by size */
   size_t size_count;
-  gp_hash_index_t by_size; /* of sizes */
+  gp_hash_index_t by_size; /* index of `sizes` */
   gp_phases_t phases;
-  group_t *of_phases;           /* one for each phase, then one for memory outside of all phases */
-  group_t kinds[GP_COMPONENTS]; /* allocations whose kind decides their component, by component */
-  gp_hash_index_t by_name;      /* sites by name */
-  size_t *of_frame;             /* by frame: its site plus one; 0: not looked up yet */
+  group_t *of_phases; /* one group for each phase, then one for memory allocated outside of all phases */
+  group_t kinds[GP_COMPONENTS]; /* by component: allocations whose kind decides the component */
+  gp_hash_index_t by_name;      /* index of sites by name */
+  size_t *of_frame;             /* by frame: the index of its site plus one; 0: not looked up yet */
 } build_t;
 
 static void add(gp_site_amount_t *to, const gp_site_amount_t *amount)
@@ -68,8 +68,8 @@ static bool matches(const gp_snapshot_t *snapshot, int stack, const regex_t *pat
   return false;
 }
 
-/* Makes an array with true for each stack that focus and ignore select. The last element is for memory
- * without a stack. Returns NULL if there is no memory. */
+/* Returns an array that is true for each stack that `focus` and `ignore` select. The last element is for
+ * memory without a stack. Returns NULL if memory runs out. */
 static bool *choose_stacks(const gp_snapshot_t *snapshot, const regex_t *focus, const regex_t *ignore)
 {
   size_t count = snapshot->stacks.count;
@@ -92,7 +92,7 @@ static int list_phases(build_t *build)
   return build->of_phases ? 0 : ENOMEM;
 }
 
-/* Returns the group of a life, or NULL if there is no memory. */
+/* Returns the group of a life, or NULL if memory runs out. */
 static group_t *group_of(build_t *build, const gp_life_t *life)
 {
   if (build->sites->by == GP_SITE_BY_PHASE) {
@@ -140,7 +140,7 @@ static int count_lives(
   return 0;
 }
 
-/* Returns true for a frame of code compiled without -g. Only its offset distinguishes it from others in its
+/* Returns true if the frame's code was compiled without -g. Only the offset distinguishes such frames of one
  * function. */
 static bool lacks_line(const gp_snapshot_frame_t *frame)
 {
@@ -160,7 +160,7 @@ static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int fram
     snprintf(buffer, NAME_BYTES, "%s %s", what->function, gp_base_name(what->file));
     return buffer;
   }
-  if (by == GP_SITE_BY_LINE && lacks_line(what)) { /* the offset represents the line */
+  if (by == GP_SITE_BY_LINE && lacks_line(what)) { /* the offset takes the place of the line */
     snprintf(buffer, NAME_BYTES, "%s %s+0x%" PRIx64, what->function,
         gp_base_name(snapshot->modules[what->module].path),
         what->address - snapshot->modules[what->module].bias);
@@ -171,8 +171,8 @@ static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int fram
   return gp_frame_describe(snapshot, frame, buffer, NAME_BYTES);
 }
 
-/* Returns the index of the site of that name, and adds it if missing. Returns SIZE_MAX if there is no
- * memory. */
+/* Returns the index of the site called `name`, and adds the site if missing. Returns SIZE_MAX if memory runs
+ * out. */
 static size_t site_of(build_t *build, const char *name)
 {
   gp_sites_t *sites = build->sites;
@@ -180,8 +180,8 @@ static size_t site_of(build_t *build, const char *name)
   return site ? (size_t)(site - sites->sites) : SIZE_MAX;
 }
 
-/* If the owner is a script without recorded frames, no frame has its name, so the owner's text names the
- * site. */
+/* If the owner is a script whose frames were not recorded, no frame carries its name. Then the site's name is
+ * the owner's text. */
 char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, char *buffer)
 {
   int owner = gp_stack_owner(snapshot, stack);
@@ -195,8 +195,8 @@ char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, c
   return strcpy(buffer, text.function);
 }
 
-/* Returns true if the frame gets a site. Interpreters, dispatchers and allocators get none unless they are
- * the owner, because they are on nearly every stack and would fill the list. */
+/* Returns true if the frame gets a site. An interpreter, dispatcher or allocator gets a site only if it is
+ * the owner. Such frames are on nearly every stack and would fill the list. */
 static bool is_listed(const build_t *build, int stack, int frame)
 {
   const gp_snapshot_t *snapshot = build->snapshot;
@@ -204,8 +204,8 @@ static bool is_listed(const build_t *build, int stack, int frame)
          snapshot->frame_kinds[frame].part < GP_FRAME_NEVER || gp_stack_owner(snapshot, stack) == frame;
 }
 
-/* Adds a stack's group to the sites of its frames. A function that is on the stack several times (recursion)
- * is counted once in its cumulative sum. */
+/* Adds a stack's group to the sites of its frames. If a recursive function is on the stack several times, its
+ * cumulative sum counts the group once. */
 static int add_stack(build_t *build, const group_t *group, int stack)
 {
   const gp_snapshot_stacks_t *stacks = &build->snapshot->stacks;
@@ -262,7 +262,7 @@ static int add_component(build_t *build, const group_t *group, gp_component_t co
   return 0;
 }
 
-/* Adds a group to the site of its size, or to that of memory without a stack (!is_of_size). */
+/* Adds a group to the site of its size or, without is_of_size, to the site of memory without a stack. */
 static int add_size(build_t *build, const group_t *group, bool is_of_size)
 {
   char name[NAME_BYTES];
@@ -279,8 +279,8 @@ static int add_size(build_t *build, const group_t *group, bool is_of_size)
   return 0;
 }
 
-/* Adds a group to its phase, and to the cumulative sums of the ranges around it. Ranges of the same name
- * inside each other count once. */
+/* Adds a group to its phase, and to the cumulative sums of the ranges around it. Nested ranges of the same
+ * name count the group once. */
 static int add_phase(build_t *build, const group_t *group, int32_t phase)
 {
   bool is_own = true;
@@ -332,7 +332,7 @@ static int make_sites(build_t *build)
   return error;
 }
 
-/* Returns true if the invariants in sites.h are true for each site. */
+/* Returns true if each site satisfies the invariants in sites.h. */
 static bool are_sound(const gp_sites_t *sites)
 {
   for (size_t i = 0; i < sites->count; i++) {

@@ -29,7 +29,7 @@ static int compare_lives(const void *a, const void *b)
   return (x->requested > y->requested) - (x->requested < y->requested);
 }
 
-/* Adds a group to the list of those with the largest sums, which is sorted, if it is among these. */
+/* Adds a group to the sorted list of groups with the largest sums, if it belongs there. */
 static void add_group(gp_summary_device_t *device, const gp_summary_group_t *group)
 {
   size_t at = device->group_count;
@@ -110,7 +110,7 @@ static int group_live_blocks(gp_summary_t *summary)
  * Events
  */
 
-/* Makes the list of details. counts has a count for each combination of action and detail. */
+/* Makes the list of details. `counts` has one count for each combination of action and detail. */
 static int keep_details(gp_summary_t *summary, const uint64_t *counts)
 {
   const gp_snapshot_events_t *events = &summary->snapshot->events;
@@ -129,8 +129,8 @@ static int keep_details(gp_summary_t *summary, const uint64_t *counts)
   return 0;
 }
 
-/* Computes the time spent in the driver. A miss is two events, segment_alloc and alloc, which both have the
- * duration of the same driver call, so only the larger of the two sums counts. */
+/* Computes the time spent in the driver. A miss records two events, segment_alloc and alloc, with the
+ * duration of the same driver call. So only the larger of the two sums counts. */
 static void sum_driver_time(gp_summary_t *summary)
 {
   const gp_snapshot_events_t *events = &summary->snapshot->events;
@@ -151,7 +151,7 @@ static void sum_driver_time(gp_summary_t *summary)
   summary->driver_calls -= smaller->driver_calls;
 }
 
-/* Counts an event. details has a count for each combination of action and detail. */
+/* Counts an event. `details` has one count for each combination of action and detail. */
 static void count_event(gp_summary_t *summary, size_t event, uint64_t at_ns, uint64_t *details)
 {
   const gp_snapshot_events_t *events = &summary->snapshot->events;
@@ -213,10 +213,10 @@ uint64_t gp_summary_detail_count(const gp_summary_t *summary, const char *action
 }
 
 /*
- * Choice of the moment
+ * Choice of the summary's moment
  */
 
-/* Describes one out-of-memory event. */
+/* Describes the out-of-memory event with this index. */
 static int describe_oom(gp_summary_t *summary, size_t index)
 {
   summary->has_oom = true;
@@ -234,7 +234,7 @@ static int find_oom(gp_summary_t *summary)
   return error;
 }
 
-/* Chooses the summary's moment; --at overrides its own choice. Returns 0 or an error, and *ret_status is as
+/* Chooses the summary's moment; the moment of --at takes precedence. Returns 0 or an error. *ret_status is as
  * for gp_summary_init_at. */
 static int choose_moment(gp_summary_t *summary, const gp_request_t *request, int *ret_status)
 {

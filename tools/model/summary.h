@@ -1,5 +1,5 @@
 /*
- * The figures of a snapshot. findings.h interprets them.
+ * Computes the figures of a snapshot. findings.h interprets them.
  */
 #ifndef GP_TOOLS_MODEL_SUMMARY_H
 #define GP_TOOLS_MODEL_SUMMARY_H
@@ -19,26 +19,27 @@
 
 #define GP_SUMMARY_GROUPS 10
 
-/* The columns that the summary needs. The reader checks and drops all others. */
+/* The columns that the summary needs. The reader checks the other columns, but does not keep them. */
 #define GP_SUMMARY_COLUMNS (GP_LIFETIMES_COLUMNS | 1u << GP_COLUMN_DURATION_NS)
 
-/* Live blocks of one requested size. */
+/* Blocks in use that have the same requested size. */
 typedef struct gp_summary_group {
-  uint64_t requested; /* bytes of each, as requested */
+  uint64_t requested; /* requested bytes of each block */
   uint64_t count;
-  uint64_t bytes; /* rounded bytes of all */
+  uint64_t bytes; /* rounded bytes of all blocks together */
 } gp_summary_group_t;
 
-/* Events of one action. */
+/* The events with one action. */
 typedef struct gp_summary_action {
   const char *name;
   uint64_t count;
-  uint64_t driver_calls; /* events with a duration, which are calls of the driver */
+  uint64_t driver_calls; /* number of events with a duration; each of these is a driver call */
   uint64_t driver_ns;
   uint64_t longest_ns;
 } gp_summary_action_t;
 
-/* Events of one action and detail, if it has one: "trim" of "idle", "mode" of "dead" ... */
+/* The events with one action and detail, for actions that have details: "trim" with "idle", "mode" with
+ * "dead" ... */
 typedef struct gp_summary_detail {
   const char *action;
   const char *detail;
@@ -48,22 +49,22 @@ typedef struct gp_summary_detail {
 typedef struct gp_summary_device {
   const gp_snapshot_device_t *device;
   uint64_t live_count;
-  uint64_t live_bytes; /* rounded */
+  uint64_t live_bytes; /* rounded bytes */
   uint64_t pending_count;
   uint64_t pending_bytes;
   uint64_t idle_count;
   uint64_t idle_bytes;
   uint64_t largest_idle;
-  gp_summary_group_t groups[GP_SUMMARY_GROUPS]; /* largest sum first */
+  gp_summary_group_t groups[GP_SUMMARY_GROUPS]; /* sorted by sum, largest first */
   size_t group_count;
-  size_t size_count; /* number of different sizes of live blocks */
+  size_t size_count; /* number of different sizes of blocks in use */
   gp_component_use_t components;
-  bool has_then;       /* the summary's moment concerns this device and is not the end: the members below are
-                          valid */
-  bool knows_reserved; /* false: then.reserved and the next two are unknown */
+  /* The moment of the summary concerns this device and is not the end, so the members below are valid. */
+  bool has_then;
+  bool knows_reserved; /* false: then.reserved and the next two members are unknown */
   gp_memory_t then;
-  uint64_t then_segments; /* number of segments, joined as in the map */
-  uint64_t then_hole;     /* the largest idle piece */
+  uint64_t then_segments; /* number of segments, joined as in the map (memory_map.h) */
+  uint64_t then_hole;     /* largest idle piece */
 } gp_summary_device_t;
 
 typedef struct gp_summary {
@@ -73,16 +74,17 @@ typedef struct gp_summary {
   gp_lifetimes_t lifetimes;
   gp_oom_events_t ooms;
   bool has_oom;
-  gp_oom_moment_t oom;  /* the event described; valid with has_oom */
-  gp_moments_t moments; /* what the summary is about: the moment of --at; else when memory ran out, if no
-                           later allocation on that device was as large; else the end, with GP_MOMENT_NONE */
-  gp_sites_t sites;     /* by function, or by size if there are no stacks; live at moments */
+  gp_oom_moment_t oom; /* the out-of-memory event to describe; valid with has_oom */
+  /* The moment that the summary describes. This is the moment of --at; otherwise when memory ran out, if no
+   * later allocation on that device was as large; otherwise the end, with GP_MOMENT_NONE. */
+  gp_moments_t moments;
+  gp_sites_t sites; /* by function, or by size if there are no stacks; GP_SITE_LIVE is at `moments` */
   gp_growth_t growth;
-  gp_growth_t pinned_growth; /* of page-locked memory */
-  gp_phase_use_t phases;     /* `left` is at moments */
+  gp_growth_t pinned_growth; /* growth of page-locked memory */
+  gp_phase_use_t phases;     /* `left` is at `moments` */
   gp_summary_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;
-  gp_summary_action_t *actions; /* in the order of the file; also actions without events */
+  gp_summary_action_t *actions; /* in the order of the file; includes actions without events */
   size_t action_count;
   gp_summary_detail_t *details;
   size_t detail_count;
@@ -91,20 +93,20 @@ typedef struct gp_summary {
   uint64_t last_ns;
   uint64_t driver_calls;
   uint64_t driver_ns;
-  uint64_t until_ns; /* the latest time in the file */
+  uint64_t until_ns; /* latest time in the file */
   bool is_partial;
 } gp_summary_t;
 
 /*
- * Computes the figures of what filter selects from snapshot; statistics always cover whole devices. file
- * names the input. Borrows all three for the life of the summary. Returns 0, ENOMEM, or EOVERFLOW for too
- * many events. Call fini in any case.
+ * Computes the figures of the part of `snapshot` that `filter` selects; statistics always cover whole
+ * devices. `file` is the input's name. Borrows all three for the life of the summary. Returns 0, ENOMEM, or
+ * EOVERFLOW for too many events. Call gp_summary_fini in any case.
  */
 int gp_summary_init(
     gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, const gp_filter_t *filter);
 
-/* Like gp_summary_init, at the moment that request->at names. *ret_status is the exit status if that moment
- * is wrong, after a message; else 0. */
+/* Like gp_summary_init, for the moment that request->at gives. If that moment is wrong, prints a message and
+ * sets *ret_status to the exit status; otherwise sets it to 0. */
 int gp_summary_init_at(gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file,
     const gp_filter_t *filter, const gp_request_t *request, int *ret_status);
 void gp_summary_fini(gp_summary_t *summary);

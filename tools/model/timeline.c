@@ -7,11 +7,11 @@
 #include "tools/array.h"
 #include "tools/saturated.h"
 
-/* The curve of one device, which is filled from point to point. */
+/* The curve of one device. The walk fills its points in order. */
 typedef struct build {
   const gp_timeline_t *timeline;
   gp_timeline_device_t *device;
-  gp_memory_walk_t walk; /* counts memory selected by device, stream and thread, not by time */
+  gp_memory_walk_t walk; /* counts the memory that device, stream and thread select, at any time */
   bool has_mode;
   size_t point;
 } build_t;
@@ -19,7 +19,7 @@ typedef struct build {
 uint64_t gp_timeline_time(const gp_timeline_t *timeline, size_t point)
 {
   gp_assert_internal(point <= timeline->point_count && timeline->from_ns <= timeline->to_ns);
-  uint64_t span = timeline->to_ns - timeline->from_ns; /* below 2^53; points is below 2^11 */
+  uint64_t span = timeline->to_ns - timeline->from_ns; /* below 2^53; the number of points is below 2^11 */
   return timeline->from_ns + span / timeline->point_count * point +
          span % timeline->point_count * point / timeline->point_count;
 }
@@ -57,7 +57,7 @@ static void update_point(build_t *build, bool is_first, uint64_t time_ns)
     device->reserved_peak = reserved;
 }
 
-/* Advances to the part that contains time_ns, but not beyond the last part. */
+/* Advances to the part that contains time_ns, but never past the last part. */
 static void advance(build_t *build, uint64_t time_ns)
 {
   const gp_timeline_t *timeline = build->timeline;
@@ -88,7 +88,7 @@ static int add_mark(build_t *build, size_t event, uint64_t time_ns)
   return 0;
 }
 
-/* Fills the curve. It begins with the first event inside the selected time, even if later events have earlier
+/* Fills the curve. Starts with the first event inside the selected time, even if later events have earlier
  * times. */
 static int follow(build_t *build)
 {
@@ -114,7 +114,7 @@ static int follow(build_t *build)
   return error;
 }
 
-/* Returns true if the invariants in timeline.h are true for each device and point. */
+/* Returns true if each device and point satisfies the invariants in timeline.h. */
 static bool are_sound(const gp_timeline_t *timeline)
 {
   for (size_t i = 0; i < timeline->device_count; i++) {
@@ -136,7 +136,7 @@ static int add_device(gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, 
   gp_timeline_device_t *device = &timeline->devices[timeline->device_count++];
   build_t build = {.timeline = timeline,
       .device = device,
-      .has_mode = lifetimes->snapshot->recorded_since_ns > 0}; /* then the initial mode was not recorded */
+      .has_mode = lifetimes->snapshot->recorded_since_ns > 0}; /* the initial mode was not recorded */
 
   *device = (gp_timeline_device_t){.device = known->device,
       .knows_reserved = !known->lacks_reserved,
@@ -147,10 +147,10 @@ static int add_device(gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, 
   return follow(&build);
 }
 
-/* Copies a filter, but selects any time. */
+/* Returns a copy of the filter that selects any time. */
 static gp_filter_t selection_of(const gp_filter_t *filter)
 {
-  gp_filter_t selection = *filter; /* borrows its lists */
+  gp_filter_t selection = *filter; /* shares the lists of `filter` */
   selection.since_ns = 0;
   selection.until_ns = UINT64_MAX;
   return selection;
