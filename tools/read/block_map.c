@@ -15,7 +15,8 @@ static bool is_entry(const void *self, size_t item, const void *key)
   return ((const gp_block_map_t *)self)->entries[item].key == *(const uint64_t *)key;
 }
 
-/* Returns the slot of key, or the free slot where it would go. The map must have had an entry. */
+/* Returns the index slot that contains `key`, or else the free slot in which to put it. The index must exist,
+ * so the map must have had an entry before. */
 static uint32_t *slot_of(const gp_block_map_t *map, uint64_t key)
 {
   return gp_hash_index_slot(&map->index, gp_hash_number(key), is_entry, map, &key);

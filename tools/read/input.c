@@ -25,24 +25,24 @@
 #endif
 
 /*
- * Decompresses gzip (also with several members, which gzip allows) and zstd, if this build has the libraries.
+ * Decompresses gzip and zstd, if this build has the libraries. A gzip file may have several members.
  */
 
-#define GP_DECOMPRESS_MAGIC 4 /* number of bytes at the beginning that identify the format */
+#define GP_DECOMPRESS_MAGIC 4 /* number of leading bytes that identify the format */
 
 typedef struct gp_decompressor decompressor_t;
 
 typedef struct step {
-  const char *in; /* the step advances in, in_length, out and room */
+  const char *in; /* the step advances `in` and `out`, and subtracts from in_length and room */
   size_t in_length;
   char *out;
   size_t room;
-  bool is_end; /* a member or frame has ended; another may follow */
+  bool is_end; /* a gzip member or zstd frame has ended; another may follow */
 } step_t;
 
 struct gp_decompressor {
   const char *(*step)(decompressor_t *decompressor, step_t *step);
-  bool is_inside; /* the input is inside a member or frame */
+  bool is_inside; /* the input is inside a gzip member or zstd frame */
   uint64_t total;
   uint64_t taken;
   uint64_t given;
@@ -55,8 +55,8 @@ struct gp_decompressor {
 #endif
 };
 
-/* Limits of the output. Snapshots compress to about a tenth of their size, so an input that expands far more
- * was made to exhaust memory. */
+/* Limits of the decompressed size. Snapshots compress to about a tenth of their size. An input that expands
+ * far more was made to exhaust memory. */
 #define BYTES_FIRST (UINT64_C(64) << 20)
 #define BYTES_TIMES 256
 
@@ -66,7 +66,7 @@ static const char no_memory[] = "not enough memory to decompress it";
 static const char *step_gzip(decompressor_t *decompressor, step_t *step)
 {
   z_stream *stream = &decompressor->zlib;
-  stream->next_in = (Bytef *)(uintptr_t)step->in; /* zlib only reads it */
+  stream->next_in = (Bytef *)(uintptr_t)step->in; /* zlib only reads the input */
   stream->avail_in = step->in_length < UINT_MAX ? (unsigned)step->in_length : UINT_MAX;
   stream->next_out = (Bytef *)step->out;
   stream->avail_out = step->room < UINT_MAX ? (unsigned)step->room : UINT_MAX;
@@ -99,7 +99,7 @@ static const char *step_zstd(decompressor_t *decompressor, step_t *step)
 {
   ZSTD_inBuffer in = {step->in, step->in_length, 0};
   ZSTD_outBuffer out = {step->out, step->room, 0};
-  size_t wanted = ZSTD_decompressStream(decompressor->zstd, &out, &in); /* 0 if a frame is complete */
+  size_t wanted = ZSTD_decompressStream(decompressor->zstd, &out, &in); /* 0 at the end of a frame */
   step->in += in.pos;
   step->in_length -= in.pos;
   step->out += out.pos;
@@ -143,10 +143,10 @@ static begin_fn find(const char *text, size_t length)
 }
 
 /*
- * Creates the decompressor for an input. first[0..length) is the first GP_DECOMPRESS_MAGIC bytes of the
- * input, or all of a shorter input. total is the size of the input in bytes, 0 if it is unknown.
- * *ret_decompressor is NULL if the input is not compressed, or compressed in a format that this build cannot
- * read. Returns NULL, or a static clause that describes the error.
+ * Creates the decompressor for an input. first[0..length) contains the first GP_DECOMPRESS_MAGIC bytes of the
+ * input, or all of a shorter input. `total` is the size of the input in bytes, or 0 if unknown.
+ * *ret_decompressor becomes NULL if the input is not compressed, or if this build cannot read its format.
+ * Returns NULL, or a static clause that describes the error.
  */
 static const char *decompressor_create(
     const char *first, size_t length, uint64_t total, decompressor_t **ret_decompressor)
@@ -169,20 +169,20 @@ static void decompressor_destroy(decompressor_t *decompressor)
     return;
 #if GP_HAVE_ZLIB
   if (decompressor->has_zlib)
-    (void)inflateEnd(&decompressor->zlib); /* cannot report errors here */
+    (void)inflateEnd(&decompressor->zlib); /* the caller cannot handle an error */
 #endif
 #if GP_HAVE_ZSTD
   if (decompressor->zstd)
-    (void)ZSTD_freeDStream(decompressor->zstd); /* cannot report errors here */
+    (void)ZSTD_freeDStream(decompressor->zstd); /* the caller cannot handle an error */
 #endif
   free(decompressor);
 }
 
 /*
- * Decompresses (*in)[0..*in_length) into out, at most room bytes, and advances *in and *in_length past the
- * consumed bytes. *ret_got is the number of bytes written; 0 means that more input is needed or, if is_last
- * (no input follows), that everything is decompressed. Returns NULL, or a static clause that describes the
- * error.
+ * Decompresses (*in)[0..*in_length) into `out`, at most `room` bytes, and advances *in and *in_length past
+ * the consumed bytes. `is_last` means that no input follows. *ret_got is the number of bytes written. If it
+ * is 0, everything is decompressed (with `is_last`) or more input is needed. Returns NULL, or a static clause
+ * that describes the error.
  */
 static const char *decompressor_run(decompressor_t *decompressor, const char **in, size_t *in_length,
     bool is_last, char *out, size_t room, size_t *ret_got)
@@ -199,7 +199,7 @@ static const char *decompressor_run(decompressor_t *decompressor, const char **i
         error = "it is damaged: the rest cannot be decompressed";
       else if (is_last)
         error = "it is compressed, and ends too early";
-      break; /* needs more input */
+      break; /* more input is needed */
     }
   }
   *ret_got = room - step.room;
@@ -214,7 +214,7 @@ static const char *decompressor_run(decompressor_t *decompressor, const char **i
 }
 
 #define RAW_BYTES      ((size_t)1 << 18)
-#define PROGRESS_BYTES (UINT64_C(64) << 20) /* shorter inputs take under a second */
+#define PROGRESS_BYTES (UINT64_C(64) << 20) /* inputs up to this size are read in under a second */
 #define PROGRESS_STEP  (UINT64_C(16) << 20)
 
 struct gp_input_file {
@@ -227,10 +227,10 @@ struct gp_input_file {
   bool has_shown;
   uint64_t total; /* size of the file in bytes; 0: unknown */
   uint64_t taken; /* bytes read from the file */
-  uint64_t shown; /* value of given at the last progress line */
+  uint64_t shown; /* value of `given` when the last progress line was printed */
   uint64_t given;
-  decompressor_t *decompressor; /* NULL: not compressed */
-  const char *raw_at;           /* bytes that were read but not consumed yet */
+  decompressor_t *decompressor; /* NULL: the file is not compressed */
+  const char *raw_at;           /* bytes read from the file but not consumed yet */
   size_t raw_length;
   char raw[RAW_BYTES];
 };
@@ -349,11 +349,11 @@ void gp_input_file_close(gp_input_file_t *file)
   if (!file)
     return;
   if (file->has_shown)
-    fprintf(stderr, "\r\033[K"); /* clear the progress line for later output */
+    fprintf(stderr, "\r\033[K"); /* erase the progress line before later output */
   gp_input_fini(&file->input);
   decompressor_destroy(file->decompressor);
   if (file->fd > STDIN_FILENO)
-    (void)close(file->fd); /* ignores errors, since the file was only read */
+    (void)close(file->fd); /* an error does not matter, since the file was only read */
   free(file);
 }
 
@@ -380,7 +380,7 @@ static bool fail(gp_input_t *input, const char *error)
   return false;
 }
 
-/* Makes room for at least one byte and the NUL. Returns false if there is no memory. */
+/* Makes room for at least one byte and the terminating NUL. Returns false if memory runs out. */
 static bool reserve(gp_input_t *input)
 {
   size_t room = input->room;

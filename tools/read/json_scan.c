@@ -5,8 +5,8 @@
 
 #include "base/assert.h"
 
-#define ESCAPE_BYTES  12 /* the longest escape: a pair of surrogates */
-#define INTEGER_BYTES 24 /* enough digits to parse a number up to 2^53, or to see that it is larger */
+#define ESCAPE_BYTES  12 /* longest escape: a surrogate pair */
+#define INTEGER_BYTES 24 /* enough to parse a number up to 2^53, or to detect a larger one */
 
 static const char ends_early[] = "the input ends here, in the middle of the document";
 
@@ -33,7 +33,7 @@ void gp_json_scan_init_input(gp_json_scan_t *scan, gp_input_t *input)
   take_window(scan);
 }
 
-/* Returns the text at an offset, which must be in the window. */
+/* Returns the text at the offset `at`, which must be in the window. */
 static inline const char *text_at(const gp_json_scan_t *scan, size_t at)
 {
   gp_assert_internal(at >= scan->base && at <= scan->length);
@@ -45,8 +45,8 @@ static inline size_t offset_of(const gp_json_scan_t *scan, const char *p)
   return scan->base + (size_t)(p - scan->text);
 }
 
-/* Moves the window forwards. Keeps the input from `at` or, if it is smaller, from `keep`. Returns false if
- * the input has ended. */
+/* Moves the window forwards. The window keeps everything from scan->at on, or from scan->keep if that is
+ * smaller. Returns false at the end of the input. */
 static bool fill(gp_json_scan_t *scan)
 {
   if (!scan->input)
@@ -56,7 +56,7 @@ static bool fill(gp_json_scan_t *scan)
   return is_more;
 }
 
-/* Extends the window to `bytes` bytes after `at`, or to the end of a shorter input. */
+/* Extends the window to `bytes` bytes after scan->at, or to the end of a shorter input. */
 static inline void look_ahead(gp_json_scan_t *scan, size_t bytes)
 {
   while (scan->length - scan->at < bytes && fill(scan))
@@ -77,7 +77,7 @@ char gp_json_scan_peek(gp_json_scan_t *scan)
   if (scan->error)
     return '\0';
   do {
-    const char *p = text_at(scan, scan->at); /* stops at the NUL at the end */
+    const char *p = text_at(scan, scan->at); /* the loop stops at the NUL at the end */
     while (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')
       p++;
     scan->at = offset_of(scan, p);
@@ -87,7 +87,7 @@ char gp_json_scan_peek(gp_json_scan_t *scan)
   return '\0';
 }
 
-/* Returns the bit of is_first for the current depth. */
+/* Returns the bit of scan->is_first for the current depth. */
 static inline uint64_t first_bit(const gp_json_scan_t *scan)
 {
   gp_assert_internal(scan->depth && scan->depth <= GP_JSON_SCAN_DEPTH);
@@ -107,8 +107,8 @@ bool gp_json_scan_begin(gp_json_scan_t *scan, char bracket)
   return true;
 }
 
-/* Skips a comma, if there must be one, or the closing bracket. Returns false at the closing bracket or after
- * an error. */
+/* Skips the closing bracket or, unless the next element is the first, a comma. Returns false at the closing
+ * bracket or after an error. */
 static bool next(gp_json_scan_t *scan, char bracket)
 {
   char c = gp_json_scan_peek(scan);
@@ -138,17 +138,18 @@ bool gp_json_scan_member(gp_json_scan_t *scan, gp_json_slice_t *ret_name)
 {
   if (!next(scan, '}'))
     return false;
-  (void)gp_json_scan_peek(scan); /* skips blanks */
+  (void)gp_json_scan_peek(scan); /* skip blanks */
   size_t at = scan->at, keep = scan->keep;
   if (!gp_json_scan_string(scan, ret_name))
     return false;
-  /* Keep the name in the window until the value is visible, so that a later peek does not move the name. */
+  /* Keep the name in the window until the value is in the window, too. Then a later peek does not move the
+   * name. */
   if (at < keep)
     scan->keep = at;
   bool good = gp_json_scan_peek(scan) == ':' || gp_json_scan_fail(scan, scan->at, "a colon was expected");
   if (good) {
     scan->at++;
-    (void)gp_json_scan_peek(scan); /* the reader of the value reports errors */
+    (void)gp_json_scan_peek(scan); /* reading the value reports an error */
   }
   scan->keep = keep;
   ret_name->text = text_at(scan, at + 1);
@@ -171,7 +172,7 @@ size_t gp_json_utf8_length(const unsigned char *p)
   if (first == 0xe0)
     least = 0xa0;
   else if (first == 0xed)
-    most = 0x9f; /* surrogates are not allowed */
+    most = 0x9f; /* UTF-8 does not allow surrogates */
   else if (first == 0xf0)
     least = 0x90;
   else if (first == 0xf4)
@@ -185,7 +186,7 @@ size_t gp_json_utf8_length(const unsigned char *p)
   return length;
 }
 
-/* Returns the 16 bits of the "\uXXXX" at p, or -1 if p points to anything else. */
+/* Returns the 16 bits of an escape "\uXXXX" at `p`, or -1 if there is no such escape. */
 static int32_t escaped_unit(const char *p)
 {
   int32_t unit = 0;
@@ -204,7 +205,7 @@ static int32_t escaped_unit(const char *p)
   return unit;
 }
 
-/* Returns the length of the escape at p, or 0 if there is no valid escape. */
+/* Returns the length of the escape at `p`, or 0 if there is no valid escape. */
 static size_t escape_length(const char *p)
 {
   if (p[1] && strchr("\"\\/bfnrt", p[1]))
@@ -218,8 +219,8 @@ static size_t escape_length(const char *p)
   return low >= 0xdc00 && low < 0xe000 ? 12 : 0;
 }
 
-/* Returns true if an escape or character could begin at p and the text only ends too early. p must not point
- * to a valid escape or character. */
+/* Returns true if the text up to `end` is the beginning of an escape or character. There must be no complete
+ * escape or character at `p`. */
 static bool is_cut_short(const char *p, const char *end)
 {
   static const char *const fillers[] = {
@@ -238,7 +239,8 @@ static bool is_cut_short(const char *p, const char *end)
   return false;
 }
 
-/* Skips ASCII characters that need no escape, which most characters are. Stops at the NUL at the end. */
+/* Skips ASCII characters that need no escape; most characters are of this kind. Stops at the NUL at the
+ * end. */
 static inline const char *skip_plain(const char *p)
 {
   while ((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' && *p != '\\')
@@ -275,8 +277,8 @@ bool gp_json_scan_string(gp_json_scan_t *scan, gp_json_slice_t *ret_string)
   return true;
 }
 
-/* Reads the integer at p. Returns its end, or NULL with a clause in *ret_error and the position of the error
- * in *ret_at. Inline, because it is the inner loop of all readers of events. */
+/* Reads the integer at `p` and returns its end. After an error, returns NULL, a clause in *ret_error and the
+ * position of the error in *ret_at. Inline, because it is the inner loop of all readers of events. */
 static inline const char *read_integer(
     const char *p, int64_t *ret_number, const char **ret_error, const char **ret_at)
 {
@@ -292,7 +294,7 @@ static inline const char *read_integer(
     p++;
     digit = (unsigned char)*p - '0';
     if (p - digits > 16)
-      break; /* larger than 2^53 already; 64 bits can hold 17 digits */
+      break; /* larger than 2^53 already; 64 bits represent 17 digits */
   }
   *ret_at = begin;
   if (p == digits) {
@@ -360,7 +362,7 @@ static bool skip_number(gp_json_scan_t *scan)
   }
   if (p - begin > GP_JSON_SCAN_DIGITS) /* the window may end inside the number */
     return gp_json_scan_fail(scan, scan->at, "a number with too many digits");
-  if (!good) /* the error is where parsing stopped, possibly at the end of the text */
+  if (!good) /* the error is where parsing stopped, perhaps at the end of the text */
     return gp_json_scan_fail(scan, offset_of(scan, p), "a value was expected");
   scan->at = offset_of(scan, p);
   return true;
@@ -405,7 +407,7 @@ bool gp_json_scan_skip(gp_json_scan_t *scan)
 
 bool gp_json_scan_value(gp_json_scan_t *scan, gp_json_slice_t *ret_text)
 {
-  (void)gp_json_scan_peek(scan); /* skips blanks */
+  (void)gp_json_scan_peek(scan); /* skip blanks */
   size_t at = scan->at, keep = scan->keep;
   if (at < keep)
     scan->keep = at;
@@ -417,7 +419,7 @@ bool gp_json_scan_value(gp_json_scan_t *scan, gp_json_slice_t *ret_text)
 
 bool gp_json_scan_end(gp_json_scan_t *scan)
 {
-  (void)gp_json_scan_peek(scan); /* skips blanks */
+  (void)gp_json_scan_peek(scan); /* skip blanks */
   if (scan->error)
     return false;
   if (scan->at < scan->length)
@@ -425,13 +427,13 @@ bool gp_json_scan_end(gp_json_scan_t *scan)
   return true;
 }
 
-/* Reads ",1,2,3,4" at p: four numbers of one digit, followed by another comma. In most columns of events
- * nearly all numbers have one digit. Returns false if p points to anything else. Reads nine bytes at p. */
+/* Reads ",1,2,3,4" at `p`: four numbers of one digit, followed by another comma. In most columns of events
+ * nearly all numbers have one digit. Returns false if the text at `p` has another form. Reads nine bytes. */
 static inline bool read_four_digits(const char *p, int64_t *values)
 {
   uint64_t word;
   memcpy(&word, p, sizeof(word));
-  word = le64toh(word) ^ UINT64_C(0x302c302c302c302c); /* bytes 0 alternate with the values of the digits */
+  word = le64toh(word) ^ UINT64_C(0x302c302c302c302c); /* even bytes become 0, odd bytes the digits' values */
   if ((word | (word + UINT64_C(0x0600060006000600))) & UINT64_C(0xf0fff0fff0fff0ff) || p[8] != ',')
     return false;
   for (int i = 0; i < 4; i++)
@@ -447,7 +449,7 @@ bool gp_json_scan_integers(gp_json_scan_t *scan, int64_t *values, size_t room, s
   while (count < room && gp_json_scan_element(scan)) {
     if (!gp_json_scan_integer(scan, &values[count++]))
       return false;
-    /* Fast path for digits after a comma, as long as a number cannot cross the end of the window. */
+    /* Fast path for digits after a comma. It ends where a number could cross the end of the window. */
     const char *p = text_at(scan, scan->at), *end = text_at(scan, scan->length);
     while (count < room && end - p > INTEGER_BYTES && p[0] == ',' &&
            (p[1] == '-' || (p[1] >= '0' && p[1] <= '9'))) {

@@ -10,7 +10,7 @@
 
 typedef gp_snapshot_t *(*parse_fn)(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
 
-/* Returns the reader of an input that another tool wrote, which it recognizes by its content, or NULL. */
+/* Returns the reader for an input that another tool wrote, recognized by the content, or NULL. */
 static gp_import_read_fn reader_of(gp_input_t *input)
 {
   if (gp_rows_have_heading(input, GP_RMM_HEADING))
@@ -33,14 +33,14 @@ gp_snapshot_t *gp_snapshot_parse_any(gp_input_t *input, unsigned columns, gp_sna
               : gp_snapshot_parse_input(input, columns, ret_error);
 }
 
-/* Parses the input after reading all of it, so that the window contains the whole text. */
+/* Reads the whole input into the window, and parses it. */
 static gp_snapshot_t *parse_whole(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
 {
   return gp_input_read_all(input) ? gp_snapshot_parse(input->text, input->length, columns, ret_error) : NULL;
 }
 
-/* Loads the snapshot at path. If ret_text is not NULL, it receives the text, and parse must leave the whole
- * text in the window. */
+/* Loads the snapshot at `path`. If ret_text is not NULL, sets *ret_text to the whole text. Then `parse` must
+ * leave the whole text in the window. */
 static gp_snapshot_t *load(
     const char *path, parse_fn parse, unsigned columns, char **ret_text, size_t *ret_length)
 {
@@ -58,7 +58,7 @@ static gp_snapshot_t *load(
     if (snapshot && ret_text)
       *ret_text = gp_input_take(input, ret_length);
     else if (!snapshot)
-      problem = input->error; /* the cause; an error of the content is only its consequence */
+      problem = input->error; /* the cause of any error in the content */
   }
   gp_input_file_close(file);
   if (problem)

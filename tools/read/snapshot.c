@@ -9,9 +9,9 @@
 #include "tools/output.h"
 #include "tools/array.h"
 
-#define WIDTH_MOST 57 /* the first byte of a value may contain up to 7 bits of the value before it */
+#define WIDTH_MOST 57 /* a value may begin at bit 7 of its first byte, which leaves 57 of 64 bits */
 
-static unsigned char no_bits[sizeof(uint64_t)]; /* the bits of pages whose values are all equal */
+static unsigned char no_bits[sizeof(uint64_t)]; /* `bits` of all pages whose values are equal */
 
 gp_column_t *gp_column_create(void)
 {
@@ -38,12 +38,12 @@ void gp_column_destroy(gp_column_t *column)
   free(column);
 }
 
-/* Returns how to store the values of a page; sets all members but bits. */
+/* Returns the layout with which to store the values of a page. Sets all members except `bits`. */
 static gp_column_page_t layout_of(const int64_t *values, size_t count)
 {
   gp_column_page_t page = {.bits = no_bits};
   int64_t least = values[0], most = values[0];
-  uint64_t differing = 0; /* bits that are set in the distance of any value from the first */
+  uint64_t differing = 0; /* bits that are set in the difference between any value and the first */
   for (size_t i = 0; i < count; i++) {
     least = values[i] < least ? values[i] : least;
     most = values[i] > most ? values[i] : most;
@@ -61,12 +61,12 @@ static gp_column_page_t layout_of(const int64_t *values, size_t count)
   return page;
 }
 
-/* Writes the values of a page bit by bit, starting with the lowest bit of the first byte. `to` must have 8
- * bytes more than the values need. */
+/* Writes the values of a page to `to`, starting with the lowest bit of the first byte. `to` must have 8 bytes
+ * more than the values need. */
 static void write_bits(const gp_column_page_t *page, const int64_t *values, size_t count, unsigned char *to)
 {
   uint64_t word = 0;
-  unsigned used = 0; /* number of bits of word in use, below 64 */
+  unsigned used = 0; /* number of bits in use in `word`, below 64 */
   for (size_t i = 0; i < count; i++) {
     uint64_t bits = ((uint64_t)values[i] - (uint64_t)page->least) >> page->shift;
     word |= bits << used;
@@ -102,10 +102,10 @@ static bool add_page(gp_column_t *column, const int64_t *values, size_t count)
 
 bool gp_column_append(gp_column_t *column, const int64_t *values, size_t count)
 {
-  gp_assert(column->tail); /* the column must not be finished */
+  gp_assert(column->tail); /* the column must be unfinished */
   while (count) {
     size_t room = GP_COLUMN_PAGE - column->tail_count, part = count < room ? count : room;
-    if (part == GP_COLUMN_PAGE) { /* store a whole page directly */
+    if (part == GP_COLUMN_PAGE) { /* a whole page: store it directly */
       if (!add_page(column, values, part))
         return false;
     } else {
@@ -134,7 +134,7 @@ bool gp_column_finish(gp_column_t *column)
   return true;
 }
 
-/* Returns true if every value that the page's layout can represent is within the bounds. */
+/* Returns true if every value that the page's layout can represent is between `least` and `most`. */
 static bool is_page_within(const gp_column_page_t *page, int64_t least, int64_t most)
 {
   uint64_t reach = page->mask << page->shift; /* loses no bits, because the largest value has them all */
@@ -160,18 +160,18 @@ bool gp_column_is_within(
 }
 
 /*
- * Whether a statistic of a device is known. The files of other tools have no counters.
+ * Knowledge of a device's statistics; files of other tools have no counters
  */
 
-/* What a statistic can be computed from if the file has no counters. */
+/* The source from which a statistic can be computed if the file has no counters. */
 typedef enum origin {
-  ORIGIN_COUNTED,         /* nothing: only the library counts it */
-  ORIGIN_EVENTS,          /* the events of allocations and frees */
-  ORIGIN_FREES,           /* the events of completed frees, and pending blocks */
-  ORIGIN_SEGMENTS,        /* segments, and the events of segments that were allocated or freed */
-  ORIGIN_SEGMENTS_AT_END, /* segments, of which only those at the end are known */
-  ORIGIN_DRIVER_EVENTS,   /* the events of segments that were allocated or freed */
-  ORIGIN_OOMS,            /* the events of failed requests */
+  ORIGIN_COUNTED,         /* none: only the library counts it */
+  ORIGIN_EVENTS,          /* events of allocations and frees */
+  ORIGIN_FREES,           /* events of completed frees, and pending blocks */
+  ORIGIN_SEGMENTS,        /* segments, and events of segments that were allocated or freed */
+  ORIGIN_SEGMENTS_AT_END, /* segments, which are known only at the end */
+  ORIGIN_DRIVER_EVENTS,   /* events of segments that were allocated or freed */
+  ORIGIN_OOMS,            /* events of failed requests */
 } origin_t;
 
 static const struct {
@@ -218,12 +218,12 @@ gp_known_t gp_stats_known(const gp_snapshot_t *snapshot, const gp_snapshot_devic
   return lacks_driver_events || origin == ORIGIN_SEGMENTS_AT_END ? GP_KNOWN_AT_END : GP_KNOWN;
 }
 
-#define INTEGER_MAX ((INT64_C(1) << 53) - 1) /* largest integer that JSON numbers hold exactly */
+#define INTEGER_MAX ((INT64_C(1) << 53) - 1) /* largest integer that a JSON number represents exactly */
 
 _Static_assert(GP_SNAPSHOT_DEVICES == GP_OPTION_DEVICES, "every device that the library knows");
 
 #define OUTPUT_FIRST (UINT64_C(64) << 20)
-#define OUTPUT_TIMES 64 /* 52 was the most in 80 real files; a pickle stores each stack once */
+#define OUTPUT_TIMES 64 /* the largest ratio in 80 real files was 52; a pickle stores each stack once */
 
 uint64_t gp_snapshot_output_most(const gp_snapshot_t *snapshot)
 {
@@ -262,7 +262,7 @@ char *gp_snapshot_moment(const gp_snapshot_t *snapshot, uint64_t time_ns, char *
 {
   if (!snapshot->times_are_numbers)
     return gp_number_duration(time_ns, buffer);
-  snprintf(buffer, GP_NUMBER_BYTES, "event %" PRIu64, time_ns); /* the form that --at accepts */
+  snprintf(buffer, GP_NUMBER_BYTES, "event %" PRIu64, time_ns); /* --at accepts this form */
   return buffer;
 }
 

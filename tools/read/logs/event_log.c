@@ -9,9 +9,9 @@
 
 /*
  * Reads the *.raw.json.gz that export_memory_timeline() of PyTorch's profiler writes
- * (torch/profiler/_memory_profiler.py): a list of [time in ns, action, bytes, category] for one device. The
- * list has no addresses, so each free is matched to the newest block of the same size and category. The
- * categories serve as owners.
+ * (torch/profiler/_memory_profiler.py). The file is a list of [time in ns, action, bytes, category] for one
+ * device. It contains no addresses, so each free is matched to the newest block of the same size and
+ * category. The categories serve as owners.
  */
 
 enum { PREEXISTING = 1, CREATE, INCREMENT_VERSION, DESTROY };
@@ -25,11 +25,11 @@ static const char *const categories[] = {"parameters", "optimizer state", "input
 typedef struct timeline {
   gp_event_log_t log;
   gp_block_map_t newest; /* by category and size: address of the newest block */
-  gp_block_map_t older;  /* by address: address of the next older block of the same category and size; 0:
-                            none */
+  /* By address: address of the next older block of the same category and size; 0: none. */
+  gp_block_map_t older;
   uint64_t next_address;
   int64_t last_us;
-  int64_t moved; /* bytes that the last row removed from a category; the next row has their new category */
+  int64_t moved; /* bytes that the previous row removed from a category; this row may add them to another */
   uint32_t moved_from;
   int stacks[CATEGORIES];
   size_t row;
@@ -64,8 +64,8 @@ static bool release(timeline_t *timeline, uint32_t category, uint64_t bytes)
   return gp_event_log_free(&timeline->log, timeline->last_us, address, bytes);
 }
 
-/* Applies a row. A new version of a tensor takes two rows: the first removes it from its old category, the
- * second adds it to its new category, which is often the same. */
+/* Applies a row. A new version of a tensor has two rows. The first removes the tensor from its old category,
+ * and the second adds it to its new category, which is often the same. */
 static bool take(timeline_t *timeline, int64_t action, int64_t bytes, uint32_t category)
 {
   if (action == INCREMENT_VERSION && bytes < 0) {
@@ -99,7 +99,8 @@ static bool read_row(void *self, const gp_value_t *row)
     return gp_value_tree_fail(&timeline->log.import->tree, 0,
         "row %zu of this memory timeline is not [time, action, bytes, category]", timeline->row);
   timeline->row++;
-  if (items[0].integer >= 0 && items[0].integer / 1000 > timeline->last_us) /* time -1: existed before */
+  if (items[0].integer >= 0 &&
+      items[0].integer / 1000 > timeline->last_us) /* time -1: the block existed before the log */
     timeline->last_us = items[0].integer / 1000;
   return take(timeline, items[1].integer, items[2].integer, (uint32_t)items[3].integer);
 }
@@ -132,7 +133,7 @@ bool gp_memory_timeline_read(gp_import_t *import, gp_input_t *input, gp_import_t
 }
 
 /*
- * Reads the log of RMM's logging_resource_adaptor, which has no stacks and no device.
+ * Reads the log of RMM's logging_resource_adaptor, which contains no stacks and no device.
  */
 
 typedef struct log {
@@ -147,7 +148,7 @@ static const char *take_row(void *self, const gp_field_t *fields, int count)
   const char *problem = gp_rmm_row(fields, count, &row);
   if (problem)
     return problem;
-  log->last_us = row.time_us > log->last_us ? row.time_us : log->last_us; /* not monotonic */
+  log->last_us = row.time_us > log->last_us ? row.time_us : log->last_us; /* times may decrease */
   int64_t time_us = (int64_t)log->last_us;
   bool good = row.action == GP_RMM_FAILURE           ? gp_event_log_oom(&log->log, time_us, row.size, -1)
               : !row.size || row.pointer > INT64_MAX ? true /* empty blocks may share addresses */
@@ -216,7 +217,7 @@ bool gp_event_log_oom(gp_event_log_t *log, int64_t time_us, uint64_t size, int s
   return add(log, GP_EVENT_OOM, time_us, 0, size, stack);
 }
 
-/* Adds a block that is in use at the end, with a segment of its own. */
+/* Adds a block that is in use at the end, in a segment of its own. */
 static bool add_block(gp_event_log_t *log, const gp_block_entry_t *from)
 {
   gp_import_t *import = log->import;

@@ -1,7 +1,8 @@
 /*
  * Reads traces of PyTorch's profiler (Kineto). With profile_memory=True a trace has an instant event
- * "[memory]" for each allocation and free, without a stack. The stack is built from the complete ("X") events
- * that enclose the instant on the same thread: operators and, with with_stack=True, Python functions.
+ * "[memory]" without a stack for each allocation and free. The reader builds the stack from the complete
+ * ("X") events that enclose the instant on the same thread. These are operators and, with with_stack=True,
+ * Python functions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,9 @@
 #include "tools/read/logs/event_log.h"
 #include "tools/read/pytorch/import_json.h"
 
-#define TIES_MOST  64     /* most events with the same time that are sorted */
-#define DEPTH_MOST 128    /* most frames of a stack; outermost frames beyond this are dropped */
-#define TIME_MOST  9.0e15 /* microseconds, so that nanoseconds fit into 63 bits */
+#define TIES_MOST  64     /* maximum number of events with the same time that are sorted */
+#define DEPTH_MOST 128    /* maximum number of frames in a stack; outer frames beyond are dropped */
+#define TIME_MOST  9.0e15 /* microseconds; nanoseconds then fit in 63 bits */
 
 /* An interval on a thread: a function, an operator, or an annotation. */
 typedef struct slice {
@@ -25,9 +26,9 @@ typedef struct slice {
 
 typedef struct memory {
   int64_t time_ns;
-  int64_t bytes; /* negative for a free */
+  int64_t bytes; /* negative: a free */
   uint64_t address;
-  uint64_t total; /* bytes allocated after the event; UINT64_MAX: unknown */
+  uint64_t total; /* bytes allocated on the device after the event; UINT64_MAX: unknown */
   uint64_t thread;
   size_t number;
   int device;
@@ -35,7 +36,7 @@ typedef struct memory {
   bool is_oom;
 } memory_t;
 
-/* The begin or end of an annotation. */
+/* Beginning or end of an annotation. */
 typedef struct mark {
   int64_t time_ns;
   size_t number;
@@ -65,7 +66,8 @@ static bool is_member(const gp_value_t *event, const char *name, const char *tex
   return value && gp_value_is(value, text);
 }
 
-/* Reads a time in microseconds as nanoseconds. Returns false if the time is missing or out of range. */
+/* Reads the member `name`, a time in microseconds, and converts it to nanoseconds. Returns false if the time
+ * is missing or out of range. */
 static bool read_time(const gp_value_t *event, const char *name, int64_t *ret_ns)
 {
   const gp_value_t *value = gp_value_member(event, name);
@@ -79,7 +81,7 @@ static bool read_time(const gp_value_t *event, const char *name, int64_t *ret_ns
   return true;
 }
 
-/* Returns a hash of the event's process and thread, which are numbers or names. */
+/* Returns a hash of the event's process and thread, which may be numbers or names. */
 static uint64_t thread_of(const gp_value_t *event)
 {
   static const char *const names[] = {"pid", "tid"};
@@ -94,7 +96,7 @@ static uint64_t thread_of(const gp_value_t *event)
   return hash;
 }
 
-/* Adds the frame of a function. The name of a Python function is "path/file.py(12): name". */
+/* Adds the frame of a function called `name`. For a Python function the name is "path/file.py(12): name". */
 static bool frame_of(trace_t *trace, const gp_value_t *name, int *ret_frame)
 {
   gp_value_t file = *name, function = *name;
@@ -128,8 +130,8 @@ static bool add_mark(trace_t *trace, const gp_value_t *name, int64_t time_ns, bo
   return mark->name != NULL;
 }
 
-/* Returns true if the annotation is one of the profiler's steps. Steps become phases but not owners, because
- * the name of each step is unique. */
+/* Returns true if the annotation marks a step of the profiler. Steps become phases but not owners, because
+ * each step has a unique name. */
 static bool is_step(const gp_value_t *name)
 {
   static const char step[] = "ProfilerStep#";
@@ -161,7 +163,7 @@ static bool read_slice(trace_t *trace, const gp_value_t *event, const gp_value_t
   return true;
 }
 
-/* Reads an allocation or free. Skips host memory, which has no device id. */
+/* Reads an allocation, a free or an out-of-memory event. Skips host memory, which has no device id. */
 static bool read_memory(trace_t *trace, const gp_value_t *event, bool is_oom)
 {
   const gp_value_t *args = gp_value_member(event, "args"), *device = gp_value_member(args, "Device Id"),
@@ -214,7 +216,7 @@ static bool read_event(void *self, const gp_value_t *event)
 
 #define ORDER(x, y) (((x) > (y)) - ((x) < (y)))
 
-/* Compares by thread and time. An enclosing slice is less than the slices inside it. */
+/* Compares slices by thread and time. An enclosing slice precedes the slices inside it. */
 static int compare_slices(const void *a, const void *b)
 {
   const slice_t *x = a, *y = b;
@@ -254,7 +256,7 @@ static void sort(void *items, size_t count, size_t size, int (*compare)(const vo
     qsort(items, count, size, compare);
 }
 
-/* Sets the stack of each memory event to the slices that enclose it on its thread. */
+/* Sets the stack of each memory event to the slices that enclose the event on its thread. */
 static bool find_stacks(trace_t *trace)
 {
   const slice_t **open = malloc((trace->slice_count + 1) * sizeof(*open));
@@ -280,7 +282,7 @@ static bool find_stacks(trace_t *trace)
       depth--;
     size_t count = 0;
     for (size_t k = depth; k-- > 0 && count < DEPTH_MOST;) {
-      if (open[k]->end_ns >= memory->time_ns) /* an inner slice may end after an outer one */
+      if (open[k]->end_ns >= memory->time_ns) /* an inner slice may outlast the outer one */
         frames[count++] = open[k]->frame;
     }
     good = gp_import_stack_of(trace->import, frames, count, &memory->stack);
@@ -300,7 +302,7 @@ static bool add_memory(gp_event_log_t *log, const memory_t *memory)
   return gp_event_log_alloc(log, time_us, memory->address, (uint64_t)memory->bytes, memory->stack);
 }
 
-/* Returns the bytes that were allocated before the first event of the device. */
+/* Returns the bytes that were allocated on the device before its first event. */
 static uint64_t total_before(const memory_t *first)
 {
   int64_t bytes = first->is_oom ? 0 : first->bytes;
@@ -310,7 +312,7 @@ static uint64_t total_before(const memory_t *first)
   return total < GP_IMPORT_NUMBER_MOST ? total : 0;
 }
 
-/* Sorts events with the same time. The file has such events of several threads in any order; the bytes
+/* Sorts events with the same time. The file lists such events of different threads in any order. The bytes
  * allocated after each event show the true order. */
 static void order_ties(memory_t *memories, size_t count)
 {
@@ -356,7 +358,7 @@ static bool add_memories(trace_t *trace)
   return gp_event_log_end(&log, GP_LOG_PROFILE) && good;
 }
 
-/* Converts the annotations to a list in the form of PyTorch's snapshots. */
+/* Converts the annotations to a list in the format of PyTorch's snapshots. */
 static bool make_annotations(trace_t *trace, gp_value_t *ret_list)
 {
   gp_value_tree_t *tree = &trace->import->tree;

@@ -31,7 +31,7 @@ bool gp_field_number(gp_field_t field, uint64_t most, uint64_t *ret_number)
   return *end == '\0' && errno == 0 && *ret_number <= most;
 }
 
-/* Returns the number of fields, or GP_ROW_FIELDS + 1 if there are more. */
+/* Splits a row into fields. Returns their number, or GP_ROW_FIELDS + 1 if there are more fields. */
 static int split(const char *line, size_t length, gp_field_t fields[GP_ROW_FIELDS])
 {
   int count = 0;
@@ -104,7 +104,7 @@ const char *gp_rmm_row(const gp_field_t *fields, int count, gp_rmm_row_t *ret_ro
   if (!read_clock(fields[1], &ret_row->time_us))
     return "the time is not like 12:34:56.789012";
   if (!gp_field_number(fields[3], UINT64_MAX - 1, &ret_row->pointer) &&
-      !gp_field_is(fields[3], "(nil)")) /* of a failed allocation: the C library prints NULL as "(nil)" */
+      !gp_field_is(fields[3], "(nil)")) /* the C library prints NULL as "(nil)" for a failed allocation */
     return "the pointer is not a number";
   if (!gp_field_number(fields[4], GP_ROW_NUMBER_MOST, &ret_row->size))
     return "the size is not a number below 2^53";

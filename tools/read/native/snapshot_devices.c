@@ -1,5 +1,5 @@
 /*
- * Reads the devices of a snapshot with their statistics.
+ * Reads the devices of a snapshot and their statistics.
  */
 #include <stdio.h>
 
@@ -43,7 +43,7 @@ static bool read_ratio(const device_parse_t *at, const cJSON *stats, const char 
     return true;
   double ratio = cJSON_GetNumberValue(item);
   if (!cJSON_IsNumber(item) ||
-      !(ratio >= 0 && ratio < 1e6)) /* efficiency exceeds 1 if the memory is not from the pool */
+      !(ratio >= 0 && ratio < 1e6)) /* efficiency exceeds 1 for memory outside the pool */
     return gp_snapshot_fail(at->parse, at->offset, "%s of device %d is not a ratio", name, at->device);
   *ret_ratio = ratio;
   return true;
@@ -64,7 +64,7 @@ static bool read_use(const device_parse_t *at, const cJSON *use, gp_snapshot_dev
          read_number(at, use, "use.", "time_ns", &device->use_ns);
 }
 
-/* Returns true if the file has the statistic, and otherwise sets its bit in lacked_stats. Older versions
+/* Returns true if the file contains the statistic; otherwise sets bit `row` of lacked_stats. Older versions
  * wrote fewer statistics. */
 static bool has(const cJSON *stats, const char *name, gp_snapshot_device_t *device, size_t row)
 {

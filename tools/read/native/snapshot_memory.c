@@ -1,5 +1,5 @@
 /*
- * Reads the memory of a snapshot: segments with their blocks, and forwarded allocations.
+ * Reads the memory in a snapshot: segments with their blocks, and forwarded allocations.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,8 @@ static const gp_snapshot_member_t block_members[] = {
     {.name = NULL},
 };
 
-/* A segment or forwarded allocation while it is read. Members that depend on "device" may precede it. */
+/* A segment or forwarded allocation that is being read. Members that depend on "device" may come before
+ * it. */
 typedef struct segment_parse {
   gp_snapshot_segment_t segment;
   gp_snapshot_t *snapshot;
@@ -60,11 +61,11 @@ static bool read_blocks(gp_json_scan_t *scan, void *to)
   return !scan->error;
 }
 
-/* Reads "device" and records its offset for later errors. */
+/* Reads "device", and stores its offset in *ret_at for errors found later. */
 static bool read_device(gp_json_scan_t *scan, int *ret_device, size_t *ret_at)
 {
   uint64_t device = UINT64_MAX;
-  (void)gp_json_scan_peek(scan); /* skips blanks */
+  (void)gp_json_scan_peek(scan); /* skip blanks */
   *ret_at = scan->at;
   if (!gp_snapshot_read_uint(scan, &device))
     return false;
@@ -144,7 +145,7 @@ static bool read_forwarded(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
   if (!memory)
     return false;
   bool good = gp_snapshot_read_object(scan, forwarded_members, &parse);
-  *memory = parse.memory; /* even after an error, so that gp_snapshot_destroy frees its texts */
+  *memory = parse.memory; /* after an error, too, so that gp_snapshot_destroy frees the texts */
   if (!good)
     return false;
   if (memory->device < 0)

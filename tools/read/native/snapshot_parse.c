@@ -46,7 +46,7 @@ bool gp_snapshot_read_uint(gp_json_scan_t *scan, void *to)
 bool gp_snapshot_read_index(gp_json_scan_t *scan, void *to)
 {
   int64_t number;
-  (void)gp_json_scan_peek(scan); /* skips blanks */
+  (void)gp_json_scan_peek(scan); /* skip blanks */
   size_t at = scan->at;
   if (!gp_json_scan_integer(scan, &number))
     return false;
@@ -59,7 +59,7 @@ bool gp_snapshot_read_index(gp_json_scan_t *scan, void *to)
 bool gp_snapshot_read_string(gp_json_scan_t *scan, void *to)
 {
   gp_json_slice_t slice;
-  (void)gp_json_scan_peek(scan); /* skips blanks */
+  (void)gp_json_scan_peek(scan); /* skip blanks */
   size_t at = scan->at;
   if (!gp_json_scan_string(scan, &slice))
     return false;
@@ -67,7 +67,8 @@ bool gp_snapshot_read_string(gp_json_scan_t *scan, void *to)
   if (!memchr(slice.text, '\\', slice.length)) {
     text = strndup(slice.text, slice.length);
   } else {
-    cJSON *item = cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* quoted */
+    cJSON *item =
+        cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* with the quotes */
     if (item && cJSON_GetStringValue(item))
       text = strdup(cJSON_GetStringValue(item));
     cJSON_Delete(item);

@@ -7,11 +7,11 @@
 #include "base/assert.h"
 #include "tools/read/native/snapshot_parts.h"
 
-/* Members that are kept in the cJSON tree, with the first character of their values. All other members are
+/* The members that are kept in the cJSON tree, and the first character of each value. All other members are
  * only checked. */
 static const struct {
   const char *name;
-  char first; /* '0' for a number */
+  char first; /* '0' stands for a number */
   const char *kind;
   bool required;
 } members[] = {
@@ -33,7 +33,8 @@ static const struct {
 
 #define MAGIC_MOST 15 /* length of the longest magic number below */
 
-/* Returns the format of an input that is not a JSON object, or NULL if it is unknown. */
+/* Returns a clause that describes the format of an input that is not a JSON object, or NULL if the format is
+ * unknown. */
 static const char *known_magic(const char *text, size_t length)
 {
   static const struct {
@@ -73,12 +74,12 @@ static bool scan_failed(gp_snapshot_parse_t *parse)
 typedef struct identity {
   char format[64];
   bool has_format;
-  int64_t version; /* -1: not seen */
+  int64_t version; /* -1: not found yet */
   size_t version_at;
-  const char *other; /* kind of the document, if it has no format */
+  const char *other; /* clause that describes the document if it has no format */
 } identity_t;
 
-/* Reads members until both format and version are known, or to the end of the document. */
+/* Reads members until both the format and the version are known, or until the document ends. */
 static void read_identity(gp_json_scan_t *scan, identity_t *ret_identity)
 {
   identity_t identity = {.version = -1, .other = "it is JSON of another kind"};
@@ -105,8 +106,8 @@ static void read_identity(gp_json_scan_t *scan, identity_t *ret_identity)
   *ret_identity = identity;
 }
 
-/* Fails unless the document is a snapshot of a known version, before any other member is used. Format and
- * version usually come first; otherwise the input keeps everything before them in memory. */
+/* Fails unless the document is a snapshot of a known version. Runs before any other member is used. Format
+ * and version usually come first; otherwise the input keeps everything before them in memory. */
 static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
 {
   gp_json_scan_t scan;
@@ -144,7 +145,7 @@ static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
   return true;
 }
 
-/* Passes a small value, which the scan has validated, to cJSON. */
+/* Adds a small value, which the scan has validated, to the cJSON tree. */
 static bool read_small(gp_snapshot_parse_t *parse, size_t i)
 {
   gp_json_scan_t *scan = &parse->scan;
@@ -182,7 +183,7 @@ static bool read_small(gp_snapshot_parse_t *parse, size_t i)
   return true;
 }
 
-/* Members that are large arrays. */
+/* The members that are large arrays, with the functions that read them. */
 static const struct {
   const char *name;
   bool (*read)(gp_snapshot_parse_t *parse);
@@ -257,7 +258,7 @@ gp_snapshot_t *gp_snapshot_parse_input(gp_input_t *input, unsigned columns, gp_s
     gp_assert_full(gp_snapshot_is_sound(parse.snapshot));
     return parse.snapshot;
   }
-  (void)scan_failed(&parse); /* keeps an earlier content error */
+  (void)scan_failed(&parse); /* does not replace an earlier error in the content */
   gp_snapshot_destroy(parse.snapshot);
   return NULL;
 }

@@ -15,9 +15,9 @@ static const struct {
 #include "format/columns.def"
 };
 
-#define NAME_BYTES_MOST 256 /* bytes of a name; a limit, because reports repeat the name with each event */
+#define NAME_BYTES_MOST 256 /* limit in bytes, because reports repeat the name with each event */
 
-/* Reads an array of names. The names in the format need no escapes, so escapes are not resolved. */
+/* Reads an array of names. Does not resolve escapes, because no name in the format needs any. */
 static bool read_names(gp_json_scan_t *scan, gp_snapshot_names_t *names)
 {
   gp_json_slice_t name;
@@ -41,7 +41,7 @@ static bool read_names(gp_json_scan_t *scan, gp_snapshot_names_t *names)
   return !scan->error;
 }
 
-/* Reads an array of numbers into column, or only checks and counts them if column is NULL. */
+/* Reads an array of numbers into `column`. If `column` is NULL, only checks and counts the numbers. */
 static bool read_values(gp_json_scan_t *scan, gp_column_t *column, size_t *ret_count)
 {
   int64_t values[GP_COLUMN_PAGE];
@@ -64,9 +64,9 @@ static bool read_column(gp_snapshot_parse_t *parse, int column)
   bool wanted = parse->columns >> column & 1;
   gp_column_t *values = wanted ? gp_column_create() : NULL;
 
-  (void)gp_json_scan_peek(scan); /* skips blanks */
+  (void)gp_json_scan_peek(scan); /* skip blanks */
   parse->column_at[column] = scan->at;
-  parse->snapshot->events.columns[column] = values; /* even if it is unusable, so that it is freed */
+  parse->snapshot->events.columns[column] = values; /* after an error, too, so that the column is freed */
   if (wanted && !values)
     return gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
   if (!read_values(scan, values, &parse->column_counts[column]))
@@ -111,7 +111,8 @@ bool gp_snapshot_read_events(gp_snapshot_parse_t *parse)
   return !scan->error;
 }
 
-/* Returns how many items a column can refer to, or SIZE_MAX if it refers to nothing that was read. */
+/* Returns how many items exist that a column may refer to, or SIZE_MAX if the column contains no references
+ * to parts that were read. */
 static size_t referred_count(const gp_snapshot_t *snapshot, int column)
 {
   switch (column) {

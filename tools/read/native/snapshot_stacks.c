@@ -10,7 +10,7 @@ static bool read_stack(gp_json_scan_t *scan, gp_snapshot_stacks_t *stacks, size_
 {
   int64_t frames[64];
   size_t most = sizeof(frames) / sizeof(frames[0]), got = most;
-  (void)gp_json_scan_peek(scan); /* skips blanks */
+  (void)gp_json_scan_peek(scan); /* skip blanks */
   size_t at = scan->at;
 
   if (!gp_json_scan_begin(scan, '['))
@@ -45,7 +45,7 @@ bool gp_snapshot_read_stacks(gp_snapshot_parse_t *parse)
     return false;
   if (stacks->count == 0)
     return true;
-  /* One more entry marks the end of the last stack. */
+  /* One additional entry marks the end of the last stack. */
   size_t *end = gp_snapshot_append(scan, &stacks->first, &stacks->count, sizeof(*end));
   if (!end)
     return false;
@@ -74,7 +74,7 @@ static const gp_snapshot_member_t frame_members[] = {
     {.name = NULL},
 };
 
-/* Sets a missing text to "". Returns false if there is no memory. */
+/* Replaces a missing text with "". Returns false if memory runs out. */
 static bool complete(gp_json_scan_t *scan, char **text)
 {
   if (!*text)
