@@ -57,10 +57,9 @@ typedef struct gp_sites {
   gp_site_amount_t sums[GP_SITE_MEASURES];
   bool lacks_lines;  /* sites are by line, and some owners have no line */
   gp_moments_t peak; /* the moments of GP_SITE_PEAK */
-  gp_site_by_t
-      /* As passed to gp_sites_init. Without recorded stacks it is GP_SITE_BY_SIZE, unless sites are by
-       * component or phase. */
-      by;
+  /* As passed to gp_sites_init. Without recorded stacks it is GP_SITE_BY_SIZE, unless sites are by component
+   * or phase. */
+  gp_site_by_t by;
 } gp_sites_t;
 
 #define GP_SITE_NAME_BYTES 1024

@@ -282,9 +282,8 @@ typedef struct gp_snapshot_device {
   uint64_t unaccounted; /* bytes in use that belong to no request of the process */
   uint64_t use_ns;      /* time at which the driver reported these figures */
   bool has_extents;     /* the snapshot's extents, not its segments, describe the driver's memory */
-  uint64_t
-      /* Bit i: the file does not contain row i of format/stats.def. Older versions wrote fewer rows. */
-      lacked_stats;
+  /* Bit i: the file does not contain row i of format/stats.def. Older versions wrote fewer rows. */
+  uint64_t lacked_stats;
   bool lacks_reserved; /* reserved memory before the end is unknown, because events contradict each other */
   gp_stats_t stats;
   double cache_hit_rate;

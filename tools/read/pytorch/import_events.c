@@ -1,5 +1,5 @@
 /*
- * Converts the events of a PyTorch snapshot, one list for each device, into the columns of a gpupool
+ * Converts the events of a PyTorch snapshot, which has one list per device, into the columns of a gpupool
  * snapshot.
  */
 #include <stdlib.h>
@@ -10,17 +10,18 @@
 #include "format/marks.h"
 
 /*
- * PyTorch's annotations are the begins and ends of record_function() ranges, and become the begins and ends
- * of scopes. They do not contain their thread, so they become phases of the process.
+ * Conversion of PyTorch's annotations, which are the begins and ends of record_function() ranges. They become
+ * the begins and ends of scopes. PyTorch does not record their thread, so they become phases of the process.
  */
 
-/* The ranges that have begun but not ended. The scope of a range is its index + 1. */
+/* The ranges that have begun but not ended. The scope of a range is its index plus 1. */
 typedef struct open_ranges {
   const gp_value_t *names[GP_MARKS_MAX]; /* NULL: the range has ended */
   size_t count;
 } open_ranges_t;
 
-/* Ends the newest open range of that name and returns its scope, or 0 if its begin was not recorded. */
+/* Ends the newest open range called `name`, and returns its scope. Returns 0 if the begin of the range was
+ * not recorded. */
 static size_t close_range(open_ranges_t *open, const gp_value_t *name)
 {
   for (size_t scope = open->count; scope > 0; scope--) {
@@ -80,8 +81,8 @@ bool gp_import_annotations(gp_import_t *import, const gp_value_t *list, uint64_t
   uint32_t count = list->container->count;
   uint64_t last_ns = 0;
 
-  /* Keep the newest ones, as the library does. A limit is necessary, since the list may contain the same dict
-   * any number of times. */
+  /* Keep the newest annotations, as the library does with marks. A limit is necessary, since the list may
+   * contain the same dict any number of times. */
   for (uint32_t i = count > GP_MARKS_MAX ? count - GP_MARKS_MAX : 0; good && i < count; i++)
     good = add_annotation(import, marks, open, &list->container->items[i], start_us, &last_ns);
   free(open);
@@ -91,14 +92,14 @@ bool gp_import_annotations(gp_import_t *import, const gp_value_t *list, uint64_t
 #define ACTIONS_MOST 64
 #define NO_TIME      (-1)
 
-/* The columns that PyTorch's events fill. import_replay.c computes the other columns. */
+/* The columns that are filled from PyTorch's events. import_replay.c computes the other columns. */
 static const int told[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS, GP_COLUMN_DEVICE, GP_COLUMN_STREAM,
     GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK, GP_IMPORT_DEVICE_FREE,
     GP_IMPORT_POOL};
 #define TOLD_COUNT (sizeof(told) / sizeof(told[0]))
 
-/* The kinds of events that PyTorch has. Their actions come first in the snapshot, and the summary shows them
- * in this order. Unknown actions follow. */
+/* The kinds of events that PyTorch records. Their actions come first in the snapshot, and the summary shows
+ * them in this order. Actions unknown to gpupool follow. */
 static const gp_event_kind_t known[] = {GP_EVENT_ALLOC, GP_EVENT_FREE_REQUESTED, GP_EVENT_FREE_COMPLETED,
     GP_EVENT_SEGMENT_ALLOC, GP_EVENT_SEGMENT_FREE, GP_EVENT_SEGMENT_MAP, GP_EVENT_SEGMENT_UNMAP, GP_EVENT_OOM,
     GP_EVENT_SNAPSHOT};
@@ -168,7 +169,7 @@ static bool read_time(const gp_import_place_t *place, int64_t *ret_time_us)
   return true;
 }
 
-/* Returns the free bytes of the device that the event records, or -1 if it records none. */
+/* Returns the free bytes of the device that the event records, or -1 if the event does not record them. */
 static int64_t read_device_free(const gp_value_t *event)
 {
   const gp_value_t *value = gp_value_member(event, "device_free");
@@ -238,10 +239,10 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
 }
 
 /*
- * Sorts the events of all devices by time.
+ * Sorting of the events of all devices by time
  */
 
-/* The events of one device. The events [next, end) are not sorted yet. */
+/* The events of one device. Events [next, end) are not sorted yet. */
 typedef struct trace {
   size_t next;
   size_t end;
@@ -260,8 +261,8 @@ static int find_traces(const gp_import_t *import, trace_t *traces)
   return trace_count;
 }
 
-/* Sets order[i] to the current index of the event that becomes event i. At equal times the event of the lower
- * device comes first. */
+/* Sets order[i] to the current index of the event that will be event i. Of events with equal times, the one
+ * of the lower device comes first. */
 static void merge(const gp_import_t *import, trace_t *traces, int trace_count, size_t *order)
 {
   const int64_t *times = import->columns[GP_COLUMN_TIME_NS];
@@ -271,7 +272,7 @@ static void merge(const gp_import_t *import, trace_t *traces, int trace_count, s
       if (traces[k].next < traces[k].end && (first < 0 || times[traces[k].next] < times[traces[first].next]))
         first = k;
     }
-    order[i] = traces[first].next++; /* there is always a first one, because the traces contain all events */
+    order[i] = traces[first].next++; /* `first` is valid, because the traces contain all events */
   }
 }
 
@@ -294,8 +295,8 @@ static bool put_in_order(gp_import_t *import, trace_t *traces, int trace_count)
   return good || gp_import_no_memory(import);
 }
 
-/* Replaces a missing time by the time of the last event before it on the same device or, if there is none, of
- * the first event after it. Also makes times monotonic on a device. */
+/* Replaces missing times. An event gets the time of the last event before it on the same device or, if there
+ * is none, of the first event after it. Also makes the times of a device monotonic. */
 static void fill_times(int64_t *times, const trace_t *trace, int64_t first_us)
 {
   int64_t last_us = first_us;
@@ -311,7 +312,7 @@ static void fill_times(int64_t *times, const trace_t *trace, int64_t first_us)
   }
 }
 
-/* Returns the time of the first event that has one, or NO_TIME. */
+/* Returns the time of the first event that has a time, or NO_TIME. */
 static int64_t first_time(const int64_t *times, size_t count)
 {
   for (size_t i = 0; i < count; i++) {
@@ -321,7 +322,8 @@ static int64_t first_time(const int64_t *times, size_t count)
   return NO_TIME;
 }
 
-/* Uses the index of an event as its time. Snapshots of PyTorch 2.0 have no times, only an order. */
+/* Uses the index of each event as its time. Snapshots of PyTorch 2.0 have no times, but their events are
+ * ordered. */
 static void number_events(gp_import_t *import)
 {
   size_t count = import->snapshot->events.count;
@@ -332,8 +334,8 @@ static void number_events(gp_import_t *import)
     import->columns[GP_COLUMN_TIME_NS][i] = (int64_t)i;
 }
 
-/* Returns true if events were recorded. PyTorch keeps the last event of each device even without
- * recording. */
+/* Returns true if PyTorch recorded events. It keeps the last event of each device even when it does not
+ * record. */
 static bool has_history(const trace_t *traces, int trace_count)
 {
   for (int k = 0; k < trace_count; k++) {
@@ -360,7 +362,7 @@ bool gp_import_events_end(gp_import_t *import, uint64_t *start_us)
     return false;
   if (!import->snapshot->lacks_history && !gp_import_complete_frees(import))
     return false;
-  count = import->snapshot->events.count; /* including the events that were added */
+  count = import->snapshot->events.count; /* includes the added events */
   times = import->columns[GP_COLUMN_TIME_NS];
   if (!*start_us && has_times)
     *start_us = (uint64_t)times[0];

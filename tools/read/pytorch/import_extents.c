@@ -1,9 +1,9 @@
 /*
- * Reconstructs the memory that the driver supplied over time for a device whose segments grow and shrink
- * (expandable_segments). PyTorch records only the parts that are mapped and unmapped, so a backward pass
- * begins with the segments at the end: going back, an unmap adds a part and a map removes one. A map of
- * memory that is not supplied, or a block outside all parts, contradicts the events, which means that some
- * events in the middle are missing.
+ * Reconstructs the memory that the driver supplied over time, for a device whose segments grow and shrink
+ * (expandable_segments). PyTorch records only which parts it maps and unmaps. So a backward pass begins with
+ * the segments at the end: undoing an unmap adds a part, and undoing a map removes one. A map of memory that
+ * is not supplied, or a block outside all parts, contradicts the events. In that case some events in the
+ * middle are missing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "tools/read/pytorch/import_parts.h"
 
-/* A range of memory that is supplied at the moment that the backward pass has reached. */
+/* A range of memory that is supplied at the current moment of the backward pass. */
 typedef struct part {
   uint64_t address;
   uint64_t size;
@@ -21,8 +21,8 @@ typedef struct part {
   bool is_expandable;
 } part_t;
 
-/* The state of the backward pass. parts is sorted by address, without overlaps; adjacent expandable parts
- * form one segment. An array is fast enough, because a map is 2 MiB or more, so a device has few parts. */
+/* The state of the backward pass. `parts` is sorted by address, without overlaps. Adjacent expandable parts
+ * form one segment. An array is fast enough: a map has at least 2 MiB, so a device has few parts. */
 typedef struct replay {
   gp_import_t *import;
   gp_snapshot_device_t *device;
@@ -33,7 +33,7 @@ typedef struct replay {
   uint64_t segments;
 } replay_t;
 
-/* Returns the index of the first part that ends after address. */
+/* Returns the index of the first part that ends after `address`. */
 static size_t find(const replay_t *replay, uint64_t address)
 {
   size_t low = 0, high = replay->count;
@@ -69,8 +69,8 @@ static bool insert(replay_t *replay, size_t at, const part_t *part)
   return true;
 }
 
-/* Splits the part that contains address, if any. *ret_at is the index of the first part at or after
- * address. */
+/* If a part contains `address`, splits it there. *ret_at is the index of the first part at or after
+ * `address`. */
 static bool cut(replay_t *replay, uint64_t address, size_t *ret_at)
 {
   size_t at = find(replay, address);
@@ -85,7 +85,7 @@ static bool cut(replay_t *replay, uint64_t address, size_t *ret_at)
   return insert(replay, at + 1, &rest);
 }
 
-/* Adds the parts [from, to) to the extents, with a begin at the moment `begin`. */
+/* Adds the parts [from, to) to the extents. `begin` is the moment at which they begin. */
 static bool keep(replay_t *replay, size_t from, size_t to, size_t begin)
 {
   gp_snapshot_t *snapshot = replay->import->snapshot;
@@ -118,7 +118,7 @@ static bool begin_at_end(replay_t *replay)
   return true;
 }
 
-/* Returns how many bytes of [address, address + size) are in parts. */
+/* Returns how many bytes of [address, address + size) the parts contain. */
 static uint64_t bytes_there(const replay_t *replay, uint64_t address, uint64_t size)
 {
   uint64_t bytes = 0, end = address + size;
@@ -131,7 +131,7 @@ static uint64_t bytes_there(const replay_t *replay, uint64_t address, uint64_t s
   return bytes;
 }
 
-/* Undoes the event before `moment`, by which the driver supplied memory (is_supply) or took it back. */
+/* Undoes the event before `moment`, in which the driver supplied the memory (is_supply) or got it back. */
 static bool undo(replay_t *replay, part_t range, size_t moment, bool is_supply)
 {
   gp_gauge_t *gauge = &replay->device->stats.segment;

@@ -1,8 +1,8 @@
 /*
- * Adds missing events of frees. _record_memory_history(skip_actions=[...]) can leave out free_requested,
- * which records that the program frees a block, or free_completed, after which the block can be reused. The
- * two events of a block are adjacent unless the block was in use on another stream, too. So the missing event
- * is added directly before or after the existing one.
+ * Adds missing events of frees. With _record_memory_history(skip_actions=[...]) PyTorch may omit
+ * free_requested, which records that the program frees a block. It may also omit free_completed, after which
+ * PyTorch can reuse the block. Both events of a block are adjacent unless another stream used the block, too.
+ * So the missing event is added directly before or after the existing one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 
 typedef struct frees {
   gp_import_t *import;
-  bool *is_added;  /* by event: its counterpart has to be added */
-  size_t added;    /* number of true items in is_added */
-  size_t at_end;   /* number of frees that are added at the end, of blocks that are pending then */
-  bool adds_begin; /* adds free_requested, before the event; otherwise adds free_completed, after the event */
-  gp_block_map_t blocks[GP_SNAPSHOT_DEVICES]; /* the key is the address + 1 */
+  bool *is_added;  /* by event: true if the event's counterpart must be added */
+  size_t added;    /* number of true elements in is_added */
+  size_t at_end;   /* number of frees to add at the end, for blocks that are pending then */
+  bool adds_begin; /* add free_requested before each such event; otherwise add free_completed after it */
+  gp_block_map_t blocks[GP_SNAPSHOT_DEVICES]; /* the key is the address plus 1 */
 } frees_t;
 
 static gp_event_kind_t kind_of(const gp_import_t *import, size_t i)
@@ -50,8 +50,8 @@ static void add_at(frees_t *frees, size_t i)
   frees->added++;
 }
 
-/* For snapshots with neither event. *ret_is_lost is true if a block was freed, because it does not exist at
- * the end; nothing shows when it was freed. */
+/* Searches snapshots without any events of frees for a freed block. *ret_is_lost is true if a block was
+ * freed, which shows because the block does not exist at the end. The time of the free is unknown. */
 static bool find_lost(frees_t *frees, bool *ret_is_lost)
 {
   const gp_snapshot_t *snapshot = frees->import->snapshot;
@@ -67,8 +67,8 @@ static bool find_lost(frees_t *frees, bool *ret_is_lost)
   return true;
 }
 
-/* For snapshots without free_completed: adds it to each free except those of blocks that are pending at the
- * end. */
+/* For snapshots without free_completed: marks each free for which to add one. Blocks that are pending at the
+ * end get none. */
 static bool find_begun(frees_t *frees)
 {
   const gp_snapshot_t *snapshot = frees->import->snapshot;
@@ -86,9 +86,9 @@ static bool find_begun(frees_t *frees)
   return true;
 }
 
-/* If a block whose allocation was recorded completes its free without free_requested, that kind of event was
- * not recorded, and one is added for each free_completed. Blocks from before the recording get one, too,
- * although their free may have been requested before it. */
+/* For snapshots without free_requested: finds out whether PyTorch omitted that event. It did if a block whose
+ * allocation was recorded completes its free. Then each free_completed gets a free_requested. This includes
+ * blocks from before the recording, although the program may have freed them before it, too. */
 static bool find_ended(frees_t *frees)
 {
   const gp_snapshot_t *snapshot = frees->import->snapshot;
@@ -113,13 +113,13 @@ static bool find_ended(frees_t *frees)
 static int64_t action_of(const gp_snapshot_events_t *events, gp_event_kind_t kind)
 {
   size_t action = 0;
-  while (events->kinds[action] != kind) /* PyTorch's actions are always there */
+  while (events->kinds[action] != kind) /* PyTorch's actions always exist */
     action++;
   return (int64_t)action;
 }
 
-/* Returns the value in a column for the free of a block that is pending at the end. The time is that of the
- * last event. */
+/* Returns the value for `column` of the free_requested that is added for a block pending at the end. The time
+ * is that of the last event. */
 static int64_t value_at_end(const gp_import_t *import, const gp_snapshot_block_t *block, int column)
 {
   const int64_t *times = import->columns[GP_COLUMN_TIME_NS];
@@ -137,7 +137,7 @@ static int64_t value_at_end(const gp_import_t *import, const gp_snapshot_block_t
   }
 }
 
-/* Copies a column together with the added events. */
+/* Copies a column to `values`, and inserts the values of the added events. */
 static void fill(const frees_t *frees, int column, int64_t *values)
 {
   const gp_import_t *import = frees->import;

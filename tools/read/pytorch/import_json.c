@@ -1,6 +1,6 @@
 /*
- * Reads PyTorch snapshots as JSON. Each event repeats its frames, so only one event is in memory as a tree at
- * a time.
+ * Reads PyTorch snapshots as JSON. Each event repeats its frames, so only one event at a time is in memory as
+ * a tree.
  */
 #include "tools/read/pytorch/import_json.h"
 
@@ -11,11 +11,12 @@
 
 static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value);
 
-/* Reads a text with escapes. It differs from its bytes in the input, so it needs a copy. */
+/* Reads a text with escapes. The text differs from its bytes in the input, so it needs a copy. */
 static bool read_escaped(gp_value_tree_t *tree, gp_json_slice_t slice, gp_value_t *ret_value)
 {
   size_t at = tree->base + (size_t)(slice.text - tree->text);
-  cJSON *item = cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* quoted */
+  cJSON *item =
+      cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* with the quotes */
   char *copy = item && cJSON_GetStringValue(item) ? strdup(cJSON_GetStringValue(item)) : NULL;
   cJSON_Delete(item);
   if (!copy)
@@ -80,7 +81,7 @@ static bool read_dict(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *r
   return good;
 }
 
-/* Reads a value. Recurses at most GP_JSON_SCAN_DEPTH deep. */
+/* Reads a value. The recursion is at most GP_JSON_SCAN_DEPTH deep. */
 static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value)
 {
   gp_json_slice_t slice;
@@ -107,7 +108,7 @@ static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *
   return good;
 }
 
-/* Reads the JSON value at the beginning of the tree's text, whose syntax has been checked. */
+/* Reads the JSON value at the beginning of the tree's text. The syntax has been checked already. */
 static bool read_json(gp_value_tree_t *tree, size_t length, gp_value_t *ret_value)
 {
   gp_json_scan_t scan;
@@ -117,7 +118,7 @@ static bool read_json(gp_value_tree_t *tree, size_t length, gp_value_t *ret_valu
   return read_value(tree, &scan, ret_value);
 }
 
-/* The document is read in parts. A part is one event, or a whole member, which is small. */
+/* Reading of the document in parts. A part is one event, or a whole member, which is small. */
 
 typedef struct reader {
   gp_import_t *import;
@@ -182,7 +183,8 @@ static bool read_traces(reader_t *reader)
   return scan->error ? scan_failed(reader) : good;
 }
 
-/* A small member. Its text is kept until the end, because values do not outlive their part. */
+/* A small member. Its text is kept until the end, because a value is valid only while its part is being
+ * read. */
 typedef struct kept {
   const char *name;
   char *text;
@@ -230,8 +232,8 @@ static bool read_members(reader_t *reader, kept_t *kept, size_t kept_count)
   return true;
 }
 
-/* Reads the value of a kept member. The texts in the value point into the kept text, which the caller gives
- * to the tree. */
+/* Reads the value of a kept member. Texts in the value point into the kept text, and the caller passes
+ * ownership of that text to the tree. */
 static bool take_kept(gp_import_t *import, kept_t *kept, gp_value_t *ret_value)
 {
   gp_value_tree_t *tree = &import->tree;
@@ -242,7 +244,7 @@ static bool take_kept(gp_import_t *import, kept_t *kept, gp_value_t *ret_value)
   return read_json(tree, kept->length, ret_value);
 }
 
-/* Calls take for each element of an array. The tree of an element is discarded after its call. */
+/* Calls `take` for each element of an array. Discards the tree of the element after each call. */
 static bool read_items(reader_t *reader, gp_import_item_fn take, void *self)
 {
   gp_json_slice_t text;
@@ -290,8 +292,8 @@ bool gp_import_read_json(gp_import_t *import, gp_input_t *input, gp_import_top_t
   return good;
 }
 
-/* Returns the kind of a list: a list of segments, which PyTorch 1 writes, or a list of lists, which is a
- * memory timeline. */
+/* Returns the kind of a list. A list of segments is a snapshot of PyTorch 1, and a list of lists is a memory
+ * timeline. */
 static gp_import_kind_t kind_of_list(gp_json_scan_t *scan)
 {
   gp_json_slice_t name;

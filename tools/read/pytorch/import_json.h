@@ -1,5 +1,5 @@
 /*
- * Reads JSON in pieces, so that only one element of a long array is in memory as a tree at a time.
+ * Reads JSON in pieces, so that only one element of a long array at a time is in memory as a tree.
  */
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_JSON_H
 #define GP_TOOLS_READ_PYTORCH_IMPORT_JSON_H
@@ -10,8 +10,8 @@
 /* Processes an element, which is valid until the function returns. */
 typedef bool (*gp_import_item_fn)(void *self, const gp_value_t *item);
 
-/* Calls `take` for each element of the document, if it is an array, or else of the array `member` of the
- * document. Returns false after an error of the document. */
+/* Calls `take` for each element of the document if the document is an array. Otherwise calls it for each
+ * element of the array `member` in the document. Returns false after an error in the document. */
 bool gp_import_json_items(
     gp_import_t *import, gp_input_t *input, const char *member, gp_import_item_fn take, void *self);
 

@@ -1,5 +1,5 @@
 /*
- * Helpers that read members of dicts, with the place of a dict for messages.
+ * Helpers that read members of dicts. Messages name the place of the dict.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ bool gp_import_no_memory(gp_import_t *import)
   return gp_value_tree_fail(&import->tree, 0, "not enough memory to read this");
 }
 
-/* Reports an error with the place. Places are formatted only here, because there are millions of them. */
+/* Reports an error and its place. Formats places only here, because there are millions of them. */
 static bool fail_at(const gp_import_place_t *place, size_t offset, const char *what)
 {
   char item[32] = "", inner[32] = "";

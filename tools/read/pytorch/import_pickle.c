@@ -1,8 +1,8 @@
 /*
  * Reads a Python pickle of protocol 2 to 5 into values. A pickle is a program for a stack machine. This
- * reader supports only opcodes that create numbers, texts, lists and dicts. It never executes anything: an
- * object of a class, which Python would import and call, becomes a dict of the members that the pickle sets,
- * like an OrderedDict.
+ * reader supports only opcodes that create numbers, texts, lists and dicts, and never executes anything.
+ * Python would import and call the class of an object. Here the object becomes a dict of the members that the
+ * pickle sets, like an OrderedDict.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +15,15 @@ typedef struct machine {
   gp_value_tree_t *tree;
   size_t at;        /* offset of the next byte */
   size_t opcode_at; /* offset of the current opcode */
-  bool is_cut;      /* the input ends too early */
+  bool is_cut;      /* the input ended too early */
   gp_value_t *stack;
   size_t depth, stack_room;
-  size_t *marks; /* depth of the stack at each mark */
+  size_t *marks; /* stack depth at each mark */
   size_t mark_count, mark_room;
   gp_value_t *memo;
-  size_t memo_count, memo_room; /* memo_count is the highest index in use + 1 */
+  size_t memo_count, memo_room; /* memo_count is the highest used index plus 1 */
   const gp_import_taker_t *taker;
-  const gp_container_t *trace; /* the last trace whose events went to the taker */
+  const gp_container_t *trace; /* latest trace whose events were passed to the taker */
   size_t trace_events;
   size_t trace_device;
 } machine_t;
@@ -33,7 +33,7 @@ static bool fail(machine_t *machine, const char *text)
   return gp_value_tree_fail(machine->tree, machine->opcode_at, "%s", text);
 }
 
-/* Makes room for one more item. */
+/* Makes room for one more item in an array. */
 #define RESERVE(machine, items, count, room)                                                                 \
   gp_value_tree_reserve((machine)->tree, (machine)->opcode_at, &(items), count, &(room), sizeof(*(items)))
 
@@ -51,8 +51,8 @@ static bool push_kind(machine_t *machine, gp_value_kind_t kind, int64_t integer)
   return push(machine, &value);
 }
 
-/* Returns the argument of an opcode, which is the next `bytes` bytes of the input, or NULL if the input is
- * too short. */
+/* Reads the argument of an opcode. Returns the next `bytes` bytes of the input, or NULL if the input is too
+ * short. */
 static const char *take(machine_t *machine, uint64_t bytes)
 {
   if (bytes > machine->tree->length - machine->at) {
@@ -87,7 +87,7 @@ static bool push_number(machine_t *machine, int bytes, bool is_signed)
   return push_kind(machine, GP_VALUE_INTEGER, is_signed ? (int32_t)(uint32_t)number : (int64_t)number);
 }
 
-/* Pushes a little-endian two's complement integer of any length. */
+/* Pushes an integer of any length in little-endian two's complement. */
 static bool push_long(machine_t *machine, int length_bytes)
 {
   uint64_t length, number = 0;
@@ -128,7 +128,7 @@ static bool push_text(machine_t *machine, int length_bytes)
   return push(machine, &value);
 }
 
-/* Containers. An opcode for a container uses the values above the last mark. */
+/* Containers. An opcode that makes a container uses the values above the last mark. */
 
 static size_t base_of(const machine_t *machine)
 {
@@ -163,7 +163,7 @@ static bool push_container(machine_t *machine, gp_value_kind_t kind, size_t firs
   return push(machine, &value);
 }
 
-/* Replaces the values above the mark by a container of them. */
+/* Replaces the values above the mark with a container of these values. */
 static bool gather(machine_t *machine, gp_value_kind_t kind)
 {
   size_t first = 0;
@@ -175,7 +175,7 @@ static bool push_tuple(machine_t *machine, size_t count)
   return need(machine, count) && push_container(machine, GP_VALUE_LIST, machine->depth - count);
 }
 
-/* Returns true if the value at index `at` of the stack is the list "device_traces" in the outermost dict. */
+/* Returns true if the value at stack index `at` is the list "device_traces" in the outermost dict. */
 static bool is_traces(const machine_t *machine, size_t at)
 {
   return at >= 2 && machine->stack[0].kind == GP_VALUE_DICT && machine->stack[at].kind == GP_VALUE_LIST &&
@@ -183,8 +183,8 @@ static bool is_traces(const machine_t *machine, size_t at)
          machine->marks[0] == 1 && (machine->mark_count == 1 || machine->marks[1] > at);
 }
 
-/* Returns the index on the stack of the list of traces to which APPEND or APPENDS will add the list at index
- * `at`, or 0 if that list is not a trace. */
+/* Returns the stack index of the list of traces to which APPEND or APPENDS will add the list at index `at`.
+ * Returns 0 if the list at `at` is not a trace. */
 static size_t traces_of(const machine_t *machine, size_t at)
 {
   size_t base = base_of(machine);
@@ -193,7 +193,8 @@ static size_t traces_of(const machine_t *machine, size_t at)
   return base && base <= at && is_traces(machine, base - 1) ? base - 1 : 0;
 }
 
-/* Passes the segments to the taker. All members of the outermost dict before the traces are complete. */
+/* Passes the segments to the taker. By then, all members of the outermost dict before the traces are
+ * complete. */
 static bool take_segments(machine_t *machine, size_t traces)
 {
   for (size_t i = 1; i + 2 < traces; i += 2) {
@@ -203,8 +204,8 @@ static bool take_segments(machine_t *machine, size_t traces)
   return true;
 }
 
-/* Returns true if the list at index `at` of the stack is a trace whose events go to the taker instead of into
- * the list. */
+/* Returns true if the list at stack index `at` is a trace. Its events are passed to the taker instead of
+ * being appended to the list. */
 static bool is_trace(machine_t *machine, size_t at)
 {
   gp_container_t *list = machine->stack[at].container;
@@ -217,7 +218,7 @@ static bool is_trace(machine_t *machine, size_t at)
   if (device >= GP_SNAPSHOT_DEVICES || list->note != GP_CONTAINER_NEW ||
       machine->stack[traces].container->count)
     return false;
-  for (size_t i = traces + 1; i < at; i++) { /* a lower device's events must not follow */
+  for (size_t i = traces + 1; i < at; i++) { /* events of a lower device must not follow */
     const gp_value_t *lower = &machine->stack[i];
     if (lower->kind != GP_VALUE_LIST || lower->container->count)
       return false;
@@ -231,7 +232,8 @@ static bool is_trace(machine_t *machine, size_t at)
   return true;
 }
 
-/* Passes events to the taker and frees each of them, because two million events take a gigabyte as values. */
+/* Passes events to the taker and frees each event, because two million events would take a gigabyte as
+ * values. */
 static bool take_events(machine_t *machine, size_t first, size_t count)
 {
   const gp_import_taker_t *taker = machine->taker;
@@ -244,7 +246,7 @@ static bool take_events(machine_t *machine, size_t first, size_t count)
   return true;
 }
 
-/* Moves the values from index `first` on into the container below them. */
+/* Moves the values from stack index `first` on into the container below them. */
 static bool put_into(machine_t *machine, size_t first, gp_value_kind_t kind)
 {
   size_t count = machine->depth - first;
@@ -301,7 +303,7 @@ static bool get_memo_at(machine_t *machine, int index_bytes)
 }
 
 /*
- * The machine
+ * Execution of opcodes
  */
 
 static bool refuse(machine_t *machine, unsigned char opcode)
@@ -310,7 +312,7 @@ static bool refuse(machine_t *machine, unsigned char opcode)
       machine->tree, machine->opcode_at, "opcode 0x%02x of the pickle is none that a snapshot has", opcode);
 }
 
-/* Skips two lines: the name of a module, and a name in it. */
+/* Skips two lines, the name of a module and a name in that module. */
 static bool skip_lines(machine_t *machine)
 {
   for (int line = 0; line < 2; line++) {
@@ -328,7 +330,7 @@ static bool push_global(machine_t *machine)
   return push_kind(machine, GP_VALUE_OTHER, 0);
 }
 
-/* Replaces a class and its arguments by an object. */
+/* Replaces a class and its arguments with an object. */
 static bool push_object(machine_t *machine, size_t count)
 {
   if (!need(machine, count))
@@ -426,20 +428,20 @@ static bool perform(machine_t *machine, unsigned char opcode)
 }
 
 /*
- * Completes the values of an input that ends too early. Values that are still on the stack are added to the
- * container for which they were pushed: values above a mark belong to the last container below the mark. An
- * event or segment that is not complete is left out.
+ * Completion of the values if the input ends too early. Values that are still on the stack are added to the
+ * container for which they were pushed. Values above a mark belong to the last container below the mark. An
+ * incomplete event or segment is omitted.
  */
 
-/* Returns true if the value is an event or segment that may lack members. */
+/* Returns true if the value is an event or segment in which members may be missing. */
 static bool is_incomplete(const gp_value_t *value, bool is_open)
 {
   return value->kind == GP_VALUE_DICT && (is_open || value->container->count == 0);
 }
 
-/* Adds the values from `at` to `end` to the container. If the last one is a list, it becomes the next
- * container. is_open means that there are further values. Returns false if these belong to a value that is
- * left out. */
+/* Adds the stack values from `at` to `end` to the container. If the last value is a list, it becomes the next
+ * container. `is_open` means that further values follow. Returns false if the further values belong to an
+ * omitted value. */
 static bool close_container(machine_t *machine, gp_value_t *container, size_t at, size_t end, bool is_open)
 {
   bool is_list = container->kind == GP_VALUE_LIST;
@@ -468,7 +470,7 @@ static bool close_all(machine_t *machine, gp_value_t *ret_value)
     bool is_open = i < machine->mark_count;
     size_t end = is_open ? machine->marks[i] : machine->depth;
     if (end <= at && is_open)
-      continue; /* this is the mark of the outermost container */
+      continue; /* the mark belongs to the outermost container */
     if (!close_container(machine, &container, at, end, is_open))
       break;
     at = end;

@@ -1,6 +1,6 @@
 /*
  * Converts a PyTorch snapshot into a gpupool snapshot, and validates it. A missing or impossible value is an
- * error with its place, because figures from half a file would look valid.
+ * error that names its place, because figures from half a file would look valid.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,12 +17,11 @@
 
 const char *const gp_import_logs[GP_IMPORT_LOGS] = {"PyTorch profile", "PyTorch memory timeline", "RMM log"};
 
-static const char of_pytorch[] = "PyTorch snapshot"; /* the `reason` of such a snapshot; an export keeps it */
+static const char of_pytorch[] = "PyTorch snapshot"; /* `reason` of such a snapshot; an export preserves it */
 
 static void add_text(gp_import_t *import, cJSON *object, const char *name, const gp_value_t *value)
 {
-  char *copy = gp_import_copy(import, value); /* NULL without memory: the member is missing, but the error is
-                                                 recorded */
+  char *copy = gp_import_copy(import, value); /* NULL if memory runs out, which is recorded as an error */
   if (copy)
     cJSON_AddStringToObject(object, name, copy);
   free(copy);
@@ -37,7 +36,7 @@ static void add_number(cJSON *object, const char *name, const gp_value_t *value)
     cJSON_AddNullToObject(object, name);
 }
 
-/* Adds settings that are texts or numbers. Nested values are internal to PyTorch. */
+/* Adds the settings that are texts or numbers. Nested values are internal to PyTorch. */
 static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t *from)
 {
   char number[32];
@@ -49,7 +48,7 @@ static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t 
       return;
     snprintf(number, sizeof(number), "%" PRId64, value->kind == GP_VALUE_INTEGER ? value->integer : 0);
     if (cJSON_GetObjectItemCaseSensitive(settings, name))
-      (void)0; /* the first setting of that name wins */
+      (void)0; /* the first setting with a name wins */
     else if (value->kind == GP_VALUE_TEXT)
       add_text(import, settings, name, value);
     else if (value->kind == GP_VALUE_INTEGER)
@@ -62,7 +61,7 @@ static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t 
   }
 }
 
-/* Creates the parts of the snapshot that the readers append to. */
+/* Creates the parts of the snapshot to which the readers append. */
 static bool begin(gp_import_t *import)
 {
   cJSON *root = import->snapshot->root;
@@ -116,7 +115,7 @@ static bool keep_column(gp_import_t *import, int column, gp_column_t **ret_colum
   return true;
 }
 
-/* Keeps the columns that the caller requested. Only the import needed the others. */
+/* Keeps the columns that the caller requested, and frees those that only the import needed. */
 static bool keep_columns(gp_import_t *import, unsigned columns)
 {
   gp_snapshot_events_t *events = &import->snapshot->events;
@@ -130,7 +129,7 @@ static bool keep_columns(gp_import_t *import, unsigned columns)
          (!import->says_pool || keep_column(import, GP_IMPORT_POOL, &events->pool));
 }
 
-/* Completes the snapshot after all segments and events have been read. */
+/* Completes the snapshot after reading all segments and events. */
 static bool end(gp_import_t *import, const gp_import_top_t *top)
 {
   gp_snapshot_t *snapshot = import->snapshot;
@@ -147,13 +146,13 @@ static bool end(gp_import_t *import, const gp_import_top_t *top)
       !gp_import_replay(import) ||
       !gp_import_annotations(import, &top->annotations, import->snapshot->times_are_numbers ? 0 : start_us))
     return false;
-  if (start_us > YEAR_2000_US) /* otherwise times are relative to boot or midnight */
+  if (start_us > YEAR_2000_US) /* earlier times are relative to boot or midnight */
     cJSON_AddNumberToObject(
         cJSON_GetObjectItemCaseSensitive(snapshot->root, "process"), "start_time_us", (double)start_us);
   return true;
 }
 
-/* Reads the traces. A NULL list means that there are none. */
+/* Reads the traces. NULL means that there are no traces. */
 static bool read_traces(gp_import_t *import, const gp_container_t *list)
 {
   if (list && list->count > GP_SNAPSHOT_DEVICES)
@@ -176,8 +175,8 @@ static bool take_event(void *self, const gp_value_t *event, int device, size_t i
   return gp_import_event(self, event, device, index);
 }
 
-/* Reads the segments before the events. A value that is not a list, or was read already, is reported as an
- * error at the end. */
+/* Reads the segments before the events. If `segments` is not a list, or was read already, the error is
+ * reported at the end. */
 static bool take_segments(void *self, const gp_value_t *segments)
 {
   gp_import_t *import = self;
@@ -235,7 +234,7 @@ gp_snapshot_t *gp_import(
     gp_import_read_fn read, gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
 {
   gp_import_t import = {.event_room = 0};
-  gp_import_top_t top = {.own = {.kind = GP_VALUE_NONE}}; /* top members are missing until they are read */
+  gp_import_top_t top = {.own = {.kind = GP_VALUE_NONE}}; /* members are missing until they are read */
 
   gp_value_tree_init(&import.tree, "", 0, ret_error);
   import.snapshot = calloc(1, sizeof(*import.snapshot));

@@ -1,7 +1,7 @@
 /*
- * Computes what PyTorch's events leave out. Events contain only addresses, so a backward pass tells blocks
- * apart. It starts with the blocks in the segments; going back, a free creates a block and an alloc removes
- * it. A forward pass then computes times and sums.
+ * Computes what PyTorch's events do not contain. Events refer to blocks only by address, so a backward pass
+ * tells blocks with the same address apart. It starts with the blocks in the segments: undoing a free creates
+ * a block, and undoing an alloc removes one. A forward pass then computes times and sums.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,16 +15,16 @@
 typedef struct replay {
   gp_import_t *import;
   gp_snapshot_events_t *events;
-  gp_block_map_t blocks[GP_SNAPSHOT_DEVICES]; /* the key is the address + 1; marked: the pass has not reached
-                                                 the free_requested yet */
+  /* The key is the address plus 1. A block is marked until the pass reaches its free_requested. */
+  gp_block_map_t blocks[GP_SNAPSHOT_DEVICES];
   gp_import_unsplit_t unsplit[GP_SNAPSHOT_DEVICES];
-  bool finds_unsplit;   /* computes sizes of blocks from the segments */
-  uint64_t count;       /* number of blocks so far; they are numbered from 1, until number_blocks reverses the
-                           order */
-  uint64_t *alloc_ns;   /* by number: time of the alloc + 1; 0: not recorded */
-  uint64_t *sizes;      /* by number: rounded size */
-  size_t *final_blocks; /* by number - 1: index in the snapshot's blocks + 1; the snapshot's blocks have the
-                           lowest numbers */
+  bool finds_unsplit; /* true: compute the sizes of blocks from the segments */
+  /* Number of blocks so far. Blocks are numbered from 1 on until number_blocks reverses the order. */
+  uint64_t count;
+  uint64_t *alloc_ns; /* by block number: time of the alloc plus 1; 0: not recorded */
+  uint64_t *sizes;    /* by block number: rounded size */
+  /* By block number minus 1: index in the snapshot's blocks plus 1. These blocks have the lowest numbers. */
+  size_t *final_blocks;
 } replay_t;
 
 static bool no_memory(replay_t *replay)
@@ -42,14 +42,14 @@ static gp_event_kind_t kind_of(const replay_t *replay, size_t i)
   return (gp_event_kind_t)replay->events->kinds[*at(replay, GP_COLUMN_ACTION, i)];
 }
 
-/* Returns true if the driver supplied memory by an event of this kind. */
+/* Returns true if an event of this kind means that the driver supplied memory. */
 static bool is_supply(gp_event_kind_t kind)
 {
   return kind == GP_EVENT_SEGMENT_ALLOC || kind == GP_EVENT_SEGMENT_MAP;
 }
 
 /* Returns the rounded size of a block. `said` is the size that gpupool's export wrote, or 0 for PyTorch's
- * snapshots, which have none. */
+ * snapshots, which do not contain this size. */
 static uint64_t rounded(uint64_t size, uint64_t said)
 {
   if (said)
@@ -67,7 +67,8 @@ static bool meet(replay_t *replay, int device, uint64_t address, uint64_t size, 
          gp_import_unsplit_add(&replay->unsplit[device], &replay->blocks[device], address);
 }
 
-/* Adds the snapshot's blocks before all others, so that number - 1 is their index in final_blocks. */
+/* Adds the snapshot's blocks before all others, so that a block's index in final_blocks is its number minus
+ * 1. */
 static bool meet_final_blocks(replay_t *replay)
 {
   gp_snapshot_t *snapshot = replay->import->snapshot;
@@ -120,8 +121,8 @@ static bool undo(replay_t *replay, size_t i, size_t final_count)
   return true;
 }
 
-/* Stores the sizes of the blocks that existed before the events. Undoing a free records the block's size as
- * known at that point of the pass; only now is the size final. */
+/* Stores the sizes of blocks that existed before the events. Undoing a free stores the size of the block as
+ * known at that point of the pass. Only now is the size final. */
 static void note_sizes_before(replay_t *replay)
 {
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
@@ -131,8 +132,8 @@ static void note_sizes_before(replay_t *replay)
   }
 }
 
-/* Reverses the numbers, because the last block that was found is the oldest. Then sets the members that
- * depend on the time of the alloc. */
+/* Reverses the block numbers, because the pass finds the oldest block last. Then sets the members that depend
+ * on the time of the alloc. */
 static bool number_blocks(replay_t *replay)
 {
   gp_snapshot_t *snapshot = replay->import->snapshot;
@@ -151,7 +152,8 @@ static bool number_blocks(replay_t *replay)
     int64_t *block = at(replay, GP_COLUMN_BLOCK, i);
     int64_t time_ns = *at(replay, GP_COLUMN_TIME_NS, i);
     int device = (int)*at(replay, GP_COLUMN_DEVICE, i);
-    bool is_miss = came_from_driver[device]; /* memory for a block is supplied directly before the block */
+    bool is_miss =
+        came_from_driver[device]; /* the driver supplies the memory of a block directly before the block */
     came_from_driver[device] = is_supply(kind_of(replay, i));
     switch (kind_of(replay, i)) {
     case GP_EVENT_ALLOC:
@@ -174,8 +176,8 @@ static bool number_blocks(replay_t *replay)
   return true;
 }
 
-/* Statistics. The value of a gauge at the first event follows from its value at the end and from its rises
- * and falls in the events. */
+/* Statistics. A gauge's value at the first event follows from its value at the end, and from its rises and
+ * falls in the events. */
 
 typedef enum gauge {
   ALLOCATION,
@@ -196,7 +198,7 @@ typedef struct change {
 
 #define CHANGES_MOST 4
 
-/* Stores the changes that an event makes in `changes`, and returns their number. */
+/* Writes the changes that event `i` makes to gauges to `changes`, and returns their number. */
 static size_t changes_of(const replay_t *replay, size_t i, change_t *changes)
 {
   uint64_t size = (uint64_t)*at(replay, GP_COLUMN_SIZE, i);
@@ -248,7 +250,7 @@ static gp_gauge_t *gauge_of(gp_snapshot_device_t *device, gauge_t gauge)
   return &stats->deferred_bytes;
 }
 
-/* Adds the contents of the segments at the end, which are the current values of the gauges. */
+/* Adds the contents of the segments at the end to the device's gauges, as their current values. */
 static void add_segments(const gp_snapshot_t *snapshot, gp_snapshot_device_t *device)
 {
   uint64_t idle = 0, largest = 0;
@@ -301,7 +303,7 @@ static void count_calls(const replay_t *replay, size_t i, gp_stats_t *stats)
 }
 
 /* Computes the values of a device's gauges before the first event, so that the events lead to the values at
- * the end. A gauge that would start below 0 contradicts its events, and starts at 0. */
+ * the end. If a gauge would start below 0, it contradicts its events, and starts at 0. */
 static void begin_gauges(replay_t *replay, gp_snapshot_device_t *device, uint64_t *ret_values)
 {
   uint64_t up[GAUGE_COUNT] = {0}, down[GAUGE_COUNT] = {0};
@@ -328,8 +330,8 @@ static void begin_gauges(replay_t *replay, gp_snapshot_device_t *device, uint64_
       replay->import->snapshot->lacks_segments || reserved + down[RESERVED] < up[RESERVED];
 }
 
-/* Updates the gauge of cached bytes, which are reserved but not active. *last is the previous value, and is
- * set to the new one. */
+/* Updates the gauge of cached bytes, which are reserved but not active. *last is the previous value; sets it
+ * to the new value. */
 static void note_cached(gp_snapshot_device_t *device, const uint64_t *values, uint64_t *last)
 {
   gp_gauge_t *gauge = &device->stats.cached_bytes;
@@ -340,8 +342,8 @@ static void note_cached(gp_snapshot_device_t *device, const uint64_t *values, ui
   *last = cached;
 }
 
-/* Applies the device's events to the values, and records the peak of each gauge. Memory from the driver that
- * the following alloc uses does not count as cached. */
+/* Applies the device's events to `values`, and records the peak of each gauge. Memory from the driver does
+ * not count as cached if the next alloc uses it. */
 static void find_peaks(replay_t *replay, gp_snapshot_device_t *device, uint64_t *values)
 {
   change_t changes[CHANGES_MOST];
@@ -387,7 +389,8 @@ static bool has_parts(const replay_t *replay, int device)
   return false;
 }
 
-/* Clears the figures that depend on segments, which a log does not have, and on the completion of frees. */
+/* Clears the figures that depend on segments, which a log does not contain, and on the completion of
+ * frees. */
 static void forget_segments(gp_snapshot_device_t *device)
 {
   gp_stats_t *stats = &device->stats;
@@ -411,7 +414,7 @@ static bool sum_device(replay_t *replay, gp_snapshot_device_t *device)
     if (*at(replay, GP_COLUMN_DEVICE, i) == device->device)
       count_calls(replay, i, &device->stats);
   }
-  /* The driver also supplied the segments from before the first event. */
+  /* The driver also supplied the segments that existed before the first event. */
   device->stats.driver_allocs = device->stats.segment.allocated;
   device->stats.driver_frees = device->stats.segment.freed;
   uint64_t asked = device->stats.cache_hits + device->stats.cache_misses;
@@ -438,7 +441,7 @@ bool gp_import_replay(gp_import_t *import)
 
   replay.final_blocks = calloc(snapshot->block_count + 1, sizeof(size_t));
   bool good = replay.final_blocks || no_memory(&replay);
-  replay.finds_unsplit = snapshot->is_pytorch && !snapshot->lacks_segments; /* other files have sizes */
+  replay.finds_unsplit = snapshot->is_pytorch && !snapshot->lacks_segments; /* other files contain sizes */
   for (size_t i = 0; i < snapshot->device_count && good && replay.finds_unsplit; i++) {
     int device = snapshot->devices[i].device;
     good = gp_import_unsplit_begin(&replay.unsplit[device], import, device);

@@ -1,6 +1,6 @@
 /*
- * Reads the segments of a PyTorch snapshot with their blocks, and finds the sizes of blocks that were not
- * split.
+ * Reads the segments of a PyTorch snapshot and their blocks, and finds the sizes of blocks that PyTorch did
+ * not split.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,16 +10,16 @@
 #include "base/size.h"
 
 /*
- * Computes the size of blocks that do not exist at the end. PyTorch splits a free piece for a block only if
- * the remainder is useful: in an ordinary segment of its large pool, if it is larger than 1 MiB. A smaller
- * remainder stays with the block, and events do not record that. But free pieces in the large pool are always
- * larger than 1 MiB, so a gap of at most 1 MiB after a block is its remainder. The backward pass knows at
- * every moment which blocks exist.
+ * Computes the sizes of blocks that no longer exist at the end. PyTorch splits a free piece for a block only
+ * if the remainder is useful. In an ordinary segment of its large pool, the remainder must exceed 1 MiB. A
+ * smaller remainder stays with the block, and events do not record it. Free pieces in the large pool are
+ * therefore always larger than 1 MiB. So a gap of at most 1 MiB after a block is the block's remainder. The
+ * backward pass knows which blocks exist at each moment.
  */
 
-#define REST_MOST GP_MIB /* also the largest block of the small pool, which has its own segments */
+#define REST_MOST GP_MIB /* also the largest block in the small pool, which has its own segments */
 
-/* Returns the index of the first item that begins after address. */
+/* Returns the index of the first range that begins after `address`. */
 static size_t find_after(const gp_import_ranges_t *ranges, uint64_t address)
 {
   size_t low = 0, high = ranges->count;
@@ -33,7 +33,7 @@ static size_t find_after(const gp_import_ranges_t *ranges, uint64_t address)
   return low;
 }
 
-/* Returns the item that begins at address, or NULL. */
+/* Returns the range that begins at `address`, or NULL. */
 static gp_import_range_t *find_at(const gp_import_ranges_t *ranges, uint64_t address)
 {
   size_t after = find_after(ranges, address);
@@ -61,7 +61,7 @@ static void take_away(gp_import_ranges_t *ranges, uint64_t address)
   ranges->count--;
 }
 
-/* Returns the setting max_split_size: larger blocks are never split, whatever the remainder. */
+/* Returns the setting max_split_size. PyTorch never splits larger blocks, whatever the remainder. */
 static uint64_t read_split_most(const gp_snapshot_t *snapshot)
 {
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(snapshot->root, "settings");
@@ -97,8 +97,7 @@ bool gp_import_unsplit_segment(gp_import_unsplit_t *unsplit, uint64_t address, u
   return true;
 }
 
-/* Sets the rounded size of a block that is followed by another block, or by the end of the segment, at
- * `end`. */
+/* Sets the rounded size of a block if the next block, or the end of the segment, is at `end`. */
 static void end_at(const gp_import_unsplit_t *unsplit, gp_block_entry_t *block, uint64_t end)
 {
   uint64_t address = block->key - 1, room = end - address;
@@ -142,8 +141,8 @@ static gp_snapshot_state_t state_of(const gp_value_t *state)
   return gp_snapshot_state_of(state->text, state->length);
 }
 
-/* Returns the dict with the owner of a block. Until PyTorch 2.0 a block had no stack, but a history of
- * owners, latest first. */
+/* Returns the dict that contains the owner of a block. Until PyTorch 2.0 a block had no stack, but a history
+ * of owners, latest first. */
 static const gp_value_t *owner_of(const gp_value_t *block)
 {
   const gp_value_t *history = gp_value_member(block, "history");
@@ -172,7 +171,8 @@ static bool read_block(const gp_import_place_t *place, const gp_snapshot_segment
   block->requested = real_size && real_size->kind == GP_VALUE_INTEGER && real_size->integer >= 0
                          ? (uint64_t)real_size->integer
                          : block->size;
-  /* "address" exists since PyTorch 2.1; before, it follows from the sizes of the preceding blocks. */
+  /* "address" exists since PyTorch 2.1. In older files the address follows from the sizes of the preceding
+   * blocks. */
   *address += block->size;
   return gp_import_number(place, "address", INT64_MAX, false, &block->address) &&
          gp_import_number(place, "requested_size", GP_IMPORT_NUMBER_MOST, false, &block->requested) &&

@@ -1,5 +1,5 @@
 /*
- * Reads PyTorch's frames and stacks. A pickle shares equal frames and JSON repeats them; the tables store
+ * Reads PyTorch's frames and stacks. A pickle shares equal frames, and JSON repeats them. The tables store
  * each only once.
  */
 #include <ctype.h>
@@ -10,12 +10,12 @@
 #include "tools/read/pytorch/import_parts.h"
 #include "tools/read/json_scan.h"
 
-/* Limits of the copied texts. The input may share texts, but the snapshot copies them, so a small file could
- * demand an unlimited amount of memory. */
+/* Limits of the copied texts. The input may share texts, but the snapshot copies them. Without limits a small
+ * file could require any amount of memory. */
 #define TEXT_BYTES_FIRST (UINT64_C(64) << 20)
 #define TEXT_BYTES_TIMES 8
 
-/* Makes room in an index for one more item. */
+/* Makes room for one more item in an index. */
 static bool reserve(gp_import_t *import, gp_hash_index_t *index, gp_hash_index_hash_fn hash_of)
 {
   size_t before = index->room;
@@ -67,8 +67,8 @@ static bool is_frame(const void *self, size_t item, const void *key)
   return a->line == b->line && strcmp(a->function, b->function) == 0 && strcmp(a->file, b->file) == 0;
 }
 
-/* Keeps the frame at the end of the table, or removes it if the table has an equal one. *ret_index is the
- * index of the frame that is in the table. */
+/* Keeps the frame at the end of the table, unless the table already contains an equal frame. *ret_index is
+ * the index of the frame that the table contains. */
 static bool keep_frame(gp_import_t *import, int *ret_index)
 {
   gp_snapshot_t *snapshot = import->snapshot;
@@ -90,14 +90,14 @@ static bool keep_frame(gp_import_t *import, int *ret_index)
   return true;
 }
 
-/* Returns NULL for PyTorch's placeholders for an unknown name, and otherwise text. */
+/* Returns `text`, or NULL if it is one of PyTorch's placeholders for an unknown name. */
 static const gp_value_t *known_text(const gp_value_t *text)
 {
   return text && (gp_value_is(text, "??") || gp_value_is(text, "<unknown>")) ? NULL : text;
 }
 
-/* Replaces `\` by `/` in a Windows path, because owners, folded stacks and searches expect only `/`. Leaves
- * paths of other systems unchanged, where `\` may be a part of a name. */
+/* Replaces `\` with `/` in a Windows path, because owners, folded stacks and searches expect only `/`. Leaves
+ * paths of other systems unchanged, in which `\` may be part of a name. */
 static void use_slashes(char *path)
 {
   bool has_drive = isalpha((unsigned char)path[0]) && path[1] == ':';
@@ -163,7 +163,7 @@ static uint64_t hash_stack(const void *self, size_t item)
       GP_HASH_FIRST, stacks->frame_indexes + first, (stack_end(import, item) - first) * sizeof(int));
 }
 
-/* Returns true if the stack is equal to the last stack, whose index is *key. */
+/* Returns true if stack `item` equals the last stack, whose index is *key. */
 static bool is_stack(const void *self, size_t item, const void *key)
 {
   const gp_import_t *import = self;
@@ -193,7 +193,7 @@ static bool keep_stack(gp_import_t *import, int *ret_stack)
   return true;
 }
 
-/* Begins a stack. `at` is the offset for messages. */
+/* Begins a stack. `at` is the offset for error messages. */
 static bool begin_stack(gp_import_t *import, size_t at)
 {
   gp_snapshot_stacks_t *stacks = &import->snapshot->stacks;
@@ -204,7 +204,7 @@ static bool begin_stack(gp_import_t *import, size_t at)
   return true;
 }
 
-/* Adds a frame to the last stack. */
+/* Appends a frame to the last stack. */
 static bool push_frame(gp_import_t *import, int frame)
 {
   gp_snapshot_stacks_t *stacks = &import->snapshot->stacks;

@@ -8,7 +8,7 @@
 
 #define CHUNK_CONTAINERS 512
 
-/* Limits of the memory. A snapshot takes about ten times its size in memory, so an input that takes far more
+/* Limits of the memory use. A snapshot takes about ten times its size in memory. An input that takes far more
  * was made to exhaust memory. */
 #define MEMORY_FIRST (UINT64_C(64) << 20)
 #define MEMORY_TIMES 32
@@ -116,7 +116,7 @@ gp_container_t *gp_value_tree_container(gp_value_tree_t *tree, size_t at)
     tree->chunks = chunk;
   }
   gp_container_t *container = &chunk->containers[chunk->count++];
-  container->count = 0; /* items and room may be left from a discarded value */
+  container->count = 0; /* `items` and `room` may come from a discarded value */
   container->at = at;
   container->note = GP_CONTAINER_NEW;
   return container;
@@ -156,7 +156,7 @@ bool gp_container_append(
     return gp_value_tree_fail(tree, container->at, "a list that is longer than there can be");
   uint32_t needed = container->count + (uint32_t)count;
   if (needed > container->room) {
-    /* Most containers are filled by one call. */
+    /* One call fills most containers, so the first allocation is exact. */
     uint32_t room = container->room > needed / 2 ? 2 * container->room : needed;
     if (!account_tree(tree, (room - container->room) * sizeof(gp_value_t)))
       return false;
