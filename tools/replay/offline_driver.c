@@ -6,7 +6,7 @@
 #include "base/size.h"
 #include "tools/array.h"
 
-/* Returns the index of the first range that is not before `range`. */
+/* Returns the index of the first range that does not sort before `range`. */
 static size_t place_of(const gp_addresses_t *addresses, gp_address_range_t range)
 {
   size_t low = 0, high = addresses->count;
@@ -43,7 +43,7 @@ static void add(gp_addresses_t *addresses, gp_address_range_t range)
     (void)gp_block_map_take(&addresses->by_end, by_end.key, NULL);
     return;
   }
-  addresses->count--; /* GP_ARRAY_ADD counted the new element, which is not a range yet */
+  addresses->count--; /* GP_ARRAY_ADD counted the new element, which is not filled yet */
   gp_address_range_t *place = &addresses->sizes[place_of(addresses, range)];
   memmove(place + 1, place, (size_t)(&addresses->sizes[addresses->count] - place) * sizeof(*place));
   *place = range;
@@ -92,27 +92,29 @@ void gp_addresses_fini(gp_addresses_t *addresses)
   gp_block_map_fini(&addresses->by_end);
 }
 
-/* As measured on hardware (doc/gpu-results.md, G8 and G17): an allocation above 1 MiB takes whole pages of 2
- * MiB; smaller ones share pages, in units of 512 bytes. A shared page is freed with its last piece. */
+/* Sizes as measured on hardware (doc/gpu-results.md, G8 and G17). An allocation above 1 MiB uses whole pages
+ * of 2 MiB. Smaller allocations share pages, in units of 512 bytes. A shared page is freed with its last
+ * piece. */
 #define PAGE       (2 * GP_MIB)
 #define SHARED_MAX GP_MIB
 #define UNIT       UINT64_C(512)
 
-/* Addresses start here, above any device memory; handles start above any address. */
+/* Addresses begin above any amount of device memory, and handles begin above any address. */
 #define FIRST_ADDRESS (UINT64_C(1) << 44)
 #define FIRST_HANDLE  (UINT64_C(1) << 62)
 
-/* After a wait this long the device's work counts as complete. It is longer than a free polls before it waits
- * in the driver (pool/reuse/wait_in_free.c), and short for an allocation that finds no other memory. */
+/* After a wait this long, all work on the device counts as complete. A free polls for a shorter time before
+ * it waits in the driver (pool/reuse/wait_in_free.c). For an allocation that finds no other memory, the wait
+ * is short. */
 #define WORK_NS UINT64_C(200000000)
 
-/* Cost of the library's own queries (doc/gpu-results.md, G14). */
+/* Cost of recording and querying a fence (doc/gpu-results.md, G14). */
 #define FENCE_RECORD_NS 350
 #define FENCE_QUERY_NS  300
 
-/* Medians on an H100 with driver 580 (doc/gpu-results/): time per call and per MiB on an idle device (G14 to
- * G16), and per call while a kernel runs (G13: two runs, each with kernels of the same context and of another
- * one). The pool calls cuMemFree only while the device is idle. */
+/* Medians on an H100 with driver 580 (doc/gpu-results/). The time per call and per MiB is that on an idle
+ * device (G14 to G16). The busy time is that per call while a kernel runs (G13: two runs, with kernels in the
+ * same context and in another context). The pool calls cuMemFree only while the device is idle. */
 static const struct {
   const char *name;
   double ns;
@@ -177,7 +179,7 @@ static void give_address(gp_offline_driver_t *driver, uint64_t address, uint64_t
   gp_addresses_give(&driver->addresses, address, round_up(bytes, PAGE));
 }
 
-/* Takes a piece of a shared page. Returns its address, or 0 if there is no device or host memory. */
+/* Allocates a piece of a shared page. Returns its address, or 0 if device or host memory runs out. */
 static uint64_t take_shared(gp_offline_driver_t *driver, int ordinal, uint64_t bytes)
 {
   gp_offline_device_t *device = &driver->devices[ordinal];
@@ -265,7 +267,7 @@ static int offline_enter_stream(void *self, const gp_driver_context_t *context, 
   return 0;
 }
 
-/* Waits until the device has completed everything submitted so far. */
+/* Simulates a wait until the device has completed all work submitted so far. */
 static int offline_wait(void *self, const gp_driver_context_t *context)
 {
   gp_offline_driver_t *driver = self;
@@ -295,8 +297,8 @@ static int offline_fence_record(void *self, const gp_driver_context_t *context, 
   return 0;
 }
 
-/* If no lag is known, a fence is complete once all work before it is known to be complete, usually because
- * the program has just synchronized. */
+/* Returns 0 if the fence is complete. If the lag is unknown, a fence is complete once all work before it is
+ * known to be complete, usually because the program has just synchronized. */
 static int offline_fence_query(void *self, const gp_driver_context_t *context, void *fence)
 {
   gp_offline_driver_t *driver = self;
@@ -329,8 +331,9 @@ static int offline_unreserve(void *self, const gp_driver_context_t *context, uin
   return 0;
 }
 
-/* Physical memory is in the map `memory` by its handle. `rounded` is 1 while it is mapped; is_marked is true
- * once its handle was released. It is freed when it is not mapped and its handle was released. */
+/* Allocates physical memory. The map `memory` contains it under its handle. In the entry, `rounded` is 1
+ * while the memory is mapped, and is_marked is true after the handle was released. The memory is freed when
+ * it is not mapped and its handle was released. */
 static int offline_create(
     void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle)
 {

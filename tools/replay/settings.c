@@ -10,7 +10,7 @@ static const gp_option_id_t heeded[GP_SETTINGS_COUNT] = {GP_OPTION_type, GP_OPTI
     GP_OPTION_large_round, GP_OPTION_prewarm, GP_OPTION_reuse, GP_OPTION_patience, GP_OPTION_max_deferred,
     GP_OPTION_async};
 
-/* Names of the arguments, such as "max-cached"; made once. */
+/* Names of the arguments, such as "max-cached". They are made once. */
 static char names[GP_SETTINGS_COUNT][GP_ARGUMENT_NAME_BYTES];
 
 bool gp_settings_has(gp_option_id_t id)
@@ -39,8 +39,8 @@ void gp_settings_parameters(gp_parameter_t *ret_parameters, size_t offset)
   }
 }
 
-/* Prints a message about an option. Replaces the environment variable at its beginning by the argument's
- * name. */
+/* Prints a message about an option. The environment variable at the beginning of the message is replaced by
+ * the argument's name. */
 static void report(void *arg, bool malformed, const char *message)
 {
   const char *value = strchr(message, '='), *consequence = strstr(message, ". ");
@@ -72,7 +72,7 @@ static const char *look_up_given(void *arg, const char *variable)
 
 int gp_settings_check(const gp_settings_t *settings, const char *command)
 {
-  static gp_options_t options; /* too large for a stack */
+  static gp_options_t options; /* too large for the stack */
   gp_settings_t copy = *settings;
   return gp_options_parse(&options, look_up_given, &copy, report, (void *)(uintptr_t)command) > 0
              ? GP_EXIT_USAGE
@@ -129,6 +129,6 @@ void gp_settings_resolve(
     const gp_settings_t *settings, const gp_workload_t *workload, gp_options_t *ret_options)
 {
   sources_t sources = {*settings, workload->settings};
-  /* Given settings were checked before. Invalid settings of a damaged recording become defaults. */
+  /* The given settings are valid. In a damaged recording, invalid settings are replaced by defaults. */
   (void)gp_options_parse(ret_options, look_up, &sources, NULL, NULL);
 }

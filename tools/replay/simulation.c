@@ -8,19 +8,19 @@
 #include "pool/reuse/stream_records.h"
 
 #define UNBOUNDED    (UINT64_C(1) << 46)
-#define FIRST_STREAM UINT64_C(0x1000) /* a handle that is not one of CUDA's special ones */
+#define FIRST_STREAM UINT64_C(0x1000) /* a handle with no special meaning in CUDA */
 
-/* The simulated memory of a block of the workload. */
+/* The simulated memory of one block of the workload. */
 typedef struct block {
   uint64_t address; /* 0: not allocated yet, refused, or freed */
-  uint64_t size;    /* only of memory outside the pool */
+  uint64_t size;    /* only for forwarded memory */
   bool is_forwarded;
 } block_t;
 
-/* A synchronization that has begun. */
+/* A synchronization that has begun but not ended. */
 typedef struct sync {
-  uint64_t token; /* from gp_engine_sync_begin */
-  uint64_t work;  /* the driver's `work` when it began */
+  uint64_t token; /* returned by gp_engine_sync_begin */
+  uint64_t work;  /* `work` of the driver when the synchronization began */
 } sync_t;
 
 typedef struct run {
@@ -30,11 +30,11 @@ typedef struct run {
   gp_engine_t *engine;
   gp_context_t *contexts[GP_SNAPSHOT_DEVICES]; /* NULL: the device is unused */
   block_t *blocks;
-  sync_t *syncs;           /* by number */
-  uint64_t began_ns;       /* the clock when the pass began */
-  uint64_t next_forwarded; /* next address for memory outside the pool */
+  sync_t *syncs;           /* by number of the synchronization */
+  uint64_t began_ns;       /* time of the clock when the pass began */
+  uint64_t next_forwarded; /* next address for forwarded memory */
   gp_simulated_pass_t *pass;
-  uint64_t begun; /* bit mask of the devices that had an allocation in this pass */
+  uint64_t begun; /* bit mask of the devices with an allocation in this pass */
 } run_t;
 
 static void set_device(run_t *run, int ordinal, uint64_t capacity)
@@ -43,7 +43,8 @@ static void set_device(run_t *run, int ordinal, uint64_t capacity)
   gp_offline_device_t *device = &run->devices[ordinal];
 
   const uint64_t total = capacity ? capacity : from->total ? from->total : UNBOUNDED;
-  device->capacity = total < UNBOUNDED ? total : UNBOUNDED; /* so addresses of a damaged file do not wrap */
+  device->capacity =
+      total < UNBOUNDED ? total : UNBOUNDED; /* so that addresses of a damaged file do not wrap around */
   if (!capacity && from->total)
     device->held_bytes = from->outside < device->capacity ? from->outside : device->capacity;
 }
@@ -117,7 +118,7 @@ static void give_back(run_t *run, int device, block_t *block)
   gp_offline_give(&run->driver, device, block->size);
 }
 
-/* Returns false if the request is refused. */
+/* Performs an allocation. Returns false if it fails. */
 static bool allocate(run_t *run, const gp_step_t *step, block_t *block)
 {
   int code = GP_OFFLINE_CODE_OUT_OF_MEMORY;
@@ -133,7 +134,7 @@ static bool allocate(run_t *run, const gp_step_t *step, block_t *block)
   return gp_engine_alloc(run->engine, run->contexts[step->device], step->size, &block->address) == 0;
 }
 
-/* Argument of free_by_driver, the driver's free of a stream-ordered block that the pool does not keep. */
+/* Argument of free_by_driver, which frees a stream-ordered block that the pool does not keep. */
 typedef struct driver_free {
   gp_offline_driver_t *driver;
   uint64_t address;
@@ -146,9 +147,9 @@ static int free_by_driver(void *arg, bool is_cut)
   return is_cut ? 0 : call->driver->ops.free(call->driver, &none, call->address);
 }
 
-/* Returns true if allocations, not frees, leave work on the device. With sync=N the program uses memory until
- * it synchronizes, so a free right after a synchronization finds the device idle. Otherwise work is only
- * known from the frees. */
+/* Returns true if allocations, not frees, submit work to the device. With sync=N the program uses memory
+ * until it synchronizes, so a free directly after a synchronization finds the device idle. Otherwise only the
+ * frees show when there was work. */
 static bool is_busy_by_allocations(const run_t *run)
 {
   return run->workload->ready.kind == GP_READY_SYNC;
@@ -171,8 +172,8 @@ static void release(run_t *run, const gp_step_t *step, block_t *block)
   *block = (block_t){0, 0, false};
 }
 
-/* Counts a request that succeeded in the recording and failed here. The real program would have ended, or
- * used less memory; the simulation continues. */
+/* Counts a request that succeeded in the recording but fails here. The real program would have ended, or used
+ * less memory. The simulation continues. */
 static void note_refused(run_t *run, const gp_step_t *step)
 {
   gp_simulated_device_t *device = &run->pass->devices[step->device];
@@ -183,9 +184,9 @@ static void note_refused(run_t *run, const gp_step_t *step)
 }
 
 /*
- * Tries a request that failed in the recording, and frees the memory at once, because the program continued
+ * Tries a request that failed in the recording. Frees the memory at once, because the program continued
  * without it. An allocation that had to wait for the device does not count as granted, because it is unknown
- * whether that work would have completed.
+ * whether the work would have completed.
  */
 static void attempt(run_t *run, const gp_step_t *step)
 {
@@ -206,9 +207,9 @@ static void begin_sync(run_t *run, gp_context_t *context, sync_t *sync)
   *sync = (sync_t){gp_engine_sync_begin(run->engine), run->driver.work};
 }
 
-/* Ends a synchronization. With is_drained all memory whose work is complete becomes reusable, as in the
- * recorded allocation that found no free block in the device's lists. If that allocation was a miss, it is
- * one here, too, and takes the blocks that heaps keep by itself. */
+/* Ends a synchronization. With is_drained, all memory whose work is complete becomes reusable. The recorded
+ * allocation did the same when it found no free block in the device's lists. If it was a miss, it is a miss
+ * here, too, and takes the blocks that heaps keep by itself. */
 static void end_sync(run_t *run, gp_context_t *context, const sync_t *sync, bool is_drained)
 {
   if (sync->work > run->driver.complete)
@@ -226,7 +227,7 @@ static uint64_t call_count(const run_t *run)
   return count;
 }
 
-/* Performs the first allocation on a device. No kernel runs yet, so its calls cost the same as on an idle
+/* Performs the first allocation on a device. No kernel runs yet, so the calls cost as much as on an idle
  * device. */
 static void begin_device(run_t *run, const gp_step_t *step, block_t *block)
 {
@@ -267,7 +268,7 @@ static void perform(run_t *run, const gp_step_t *step)
   run->driver.work += step->kind == GP_STEP_ALLOC && is_busy_by_allocations(run);
 }
 
-/* Frees all memory still in use, and synchronizes. */
+/* Frees all memory that is still in use, and synchronizes. */
 static void end_pass(run_t *run)
 {
   const gp_workload_t *workload = run->workload;
@@ -288,7 +289,7 @@ static void end_pass(run_t *run)
   }
 }
 
-/* Resets the counts of calls, because calls between the passes belong to neither. */
+/* Resets the counts of calls, because calls between the passes belong to neither pass. */
 static void forget_calls(run_t *run)
 {
   for (int call = 0; call < GP_OFFLINE_CALLS; call++)

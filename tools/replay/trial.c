@@ -5,7 +5,7 @@
 int gp_trial_hit_rate(
     const gp_workload_t *workload, const gp_settings_t *settings, int device, double *ret_rate)
 {
-  static gp_simulation_t simulation; /* static, like options, because it is too large for a stack */
+  static gp_simulation_t simulation; /* static, as `options` is, because it is too large for the stack */
   static gp_options_t options;
   gp_figures_t figures;
 

@@ -47,7 +47,7 @@ static bool is_request(const gp_step_t *step)
   return step->kind <= GP_STEP_ATTEMPT;
 }
 
-/* Adds a synchronization of each present device, which proves that all earlier work is complete. */
+/* Adds a synchronization on each present device, which proves that all earlier work is complete. */
 static bool add_sync(gp_workload_t *workload, uint64_t time_ns)
 {
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
@@ -67,7 +67,7 @@ static bool add_sync(gp_workload_t *workload, uint64_t time_ns)
   return true;
 }
 
-/* Computes each device's peaks of memory in use, and its number of requests. */
+/* Computes for each device the peaks of memory in use, and the number of requests. */
 static int count(gp_workload_t *workload)
 {
   uint64_t pooled[GP_SNAPSHOT_DEVICES] = {0}, forwarded[GP_SNAPSHOT_DEVICES] = {0};
@@ -128,7 +128,7 @@ int gp_workload_settle(gp_workload_t *workload, const gp_ready_t *ready)
   return error;
 }
 
-#define REPEATED_SHARE 10 /* repeats one tenth of the requests */
+#define REPEATED_SHARE 10 /* one tenth of the requests is repeated */
 
 static bool was_served(const gp_step_t *step)
 {
@@ -149,15 +149,16 @@ static size_t first_repeated(const gp_workload_t *workload)
 
 /* The steps at the end of a workload that are repeated, and their copies. */
 typedef struct end {
-  size_t first, count; /* steps that are repeated: [first, count) */
-  uint32_t *copies;    /* by block: the block of its repetition; UINT32_MAX: none */
+  size_t first, count; /* the repeated steps: [first, count) */
+  uint32_t *copies;    /* by block: the block that the repetition allocates; UINT32_MAX: none */
   uint32_t *syncs;
-  bool *is_freed; /* by step: it allocates a block that these steps free, or that find_older has returned */
+  /* By step: true if it allocates a block that the repeated steps free, or that find_older has returned. */
+  bool *is_freed;
 } end_t;
 
-/* The repeated steps free a block that is older than they are. Returns the block to free in the repetition:
- * one of the same size that these steps allocate and do not free, so that memory which the program replaces
- * in each round is not in use twice. Returns UINT32_MAX if there is none. */
+/* Returns the block to free in the repetition of `freed`, a step that frees a block older than the repeated
+ * steps. This is a block of the same size that the repeated steps allocate and do not free. So memory that
+ * the program replaces in each round is not in use twice. Returns UINT32_MAX if there is none. */
 static uint32_t find_older(
     const gp_workload_t *workload, const end_t *end, const gp_step_t *freed, const uint64_t *sizes)
 {
@@ -174,8 +175,8 @@ static uint32_t find_older(
   return UINT32_MAX;
 }
 
-/* Turns a step into its repetition. Returns false if it is not repeated, for example because the request
- * failed. */
+/* Turns a step into its repetition. Returns false if the step is not repeated, for example because its
+ * request failed. */
 static bool repeat(gp_workload_t *workload, const end_t *end, const uint64_t *sizes, gp_step_t *step)
 {
   switch ((gp_step_kind_t)step->kind) {
@@ -197,8 +198,8 @@ static bool repeat(gp_workload_t *workload, const end_t *end, const uint64_t *si
   return false;
 }
 
-/* Finds the size and the allocating step of each block, and sets is_freed for blocks that the repeated steps
- * both allocate and free. */
+/* Finds the size and the allocating step of each block. Sets is_freed for blocks that the repeated steps both
+ * allocate and free. */
 static void look_at_end(const gp_workload_t *workload, end_t *end, uint64_t *sizes, uint32_t *steps)
 {
   for (size_t i = 0; i < end->count; i++) {
@@ -232,7 +233,7 @@ int gp_workload_repeat_end(gp_workload_t *workload)
     look_at_end(workload, &end, sizes, steps);
   }
   if (good && end.count > 0 && workload->steps[end.count - 1].kind == GP_STEP_ATTEMPT) {
-    end.count--; /* the last request succeeds now, and is not repeated */
+    end.count--; /* the last request now succeeds, and is not repeated */
     workload->steps[end.count].kind = GP_STEP_ALLOC;
     workload->steps[end.count].block = (uint32_t)workload->block_count++;
   }

@@ -10,17 +10,17 @@
 #include "tools/read/logs/rows.h"
 
 /*
- * Rows of text: the traces of test/prog/replay and of `gpupool export --to csv`, and the logs of RMM's
- * logging_resource_adaptor (rmm/mr/logging_resource_adaptor.hpp). All memory counts as allocated by
- * cudaMalloc on device 0, because such tables do not show whether one stream's frees are complete for another
- * stream.
+ * Reads rows of text. These are the traces of test/prog/replay and of `gpupool export --to csv`, and the logs
+ * of RMM's logging_resource_adaptor (rmm/mr/logging_resource_adaptor.hpp). All memory counts as allocated by
+ * cudaMalloc on device 0, because such tables do not show whether frees in one stream are complete for
+ * another stream.
  */
 
 #define TRACE_HEADING "op,id,size,stream"
 
 typedef struct rows {
   gp_workload_t *workload;
-  gp_block_map_t live; /* allocations by id or address, plus 1; `address` is the number of the block */
+  gp_block_map_t live; /* allocations by id or address, plus 1; `address` is the block number */
   uint64_t first_us;
   bool is_rmm;
   bool has_row;
@@ -49,7 +49,7 @@ static const char *add_free(rows_t *rows, uint64_t id, uint64_t time_ns)
 {
   gp_block_entry_t entry;
   if (!gp_block_map_take(&rows->live, id + 1, &entry)) {
-    rows->workload->ill_freed++; /* allocated before the first row */
+    rows->workload->ill_freed++; /* the block was allocated before the first row */
     return NULL;
   }
   const gp_step_t step = {.time_ns = time_ns,
@@ -90,7 +90,7 @@ static const char *take_rmm_row(rows_t *rows, const gp_field_t *fields, int coun
     rows->first_us = row.time_us;
   rows->has_row = true;
   uint64_t time_ns = row.time_us > rows->first_us ? (row.time_us - rows->first_us) * 1000 : 0;
-  time_ns = time_ns < last_ns ? last_ns : time_ns; /* time goes back at midnight, or between threads */
+  time_ns = time_ns < last_ns ? last_ns : time_ns; /* times decrease at midnight, and between threads */
   if (row.action == GP_RMM_ALLOCATE)
     return add_alloc(rows, row.pointer, row.size, time_ns);
   if (row.action == GP_RMM_FREE)
@@ -138,7 +138,7 @@ static int out_of_memory(const char *name)
   return GP_EXIT_INPUT;
 }
 
-/* Reads rows or a snapshot. Returns 0 or, after a message, the exit status. */
+/* Reads rows or a snapshot. Returns 0, or the exit status after printing a message. */
 static int read_input(gp_workload_t *workload, gp_input_t *input, const char *name, int device,
     bool with_facts, bool *ret_has_facts)
 {

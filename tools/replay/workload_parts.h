@@ -1,6 +1,6 @@
 /*
- * The readers of workloads. Each fills a zeroed workload. Only workload_snapshot.c can add synchronizations,
- * those of the recording.
+ * The readers of workloads. Each fills a zeroed workload. Only workload_snapshot.c can add recorded
+ * synchronizations.
  */
 #ifndef GP_TOOLS_REPLAY_WORKLOAD_PARTS_H
 #define GP_TOOLS_REPLAY_WORKLOAD_PARTS_H
@@ -8,14 +8,15 @@
 #include "tools/read/input.h"
 #include "tools/replay/workload.h"
 
-/* Reads a snapshot (workload_snapshot.c). device is as for gp_workload_load. With with_facts adds the
+/* Reads a snapshot (workload_snapshot.c). `device` is as for gp_workload_load. With with_facts, adds the
  * recorded completion proofs as synchronizations. Returns 0, ENOMEM, or EOVERFLOW for too many events or
  * blocks. */
 int gp_workload_of_snapshot(
     gp_workload_t *workload, const gp_snapshot_t *snapshot, int device, bool with_facts);
 
-/* Reads rows of text (workload_load.c), if the input begins with a known table heading; *ret_is_rows says
- * whether. Returns NULL, or a clause that says what is wrong, with the number of the line in *ret_line. */
+/* Reads rows of text (workload_load.c). *ret_is_rows is false, and nothing is read, if the input does not
+ * begin with a known table heading. Returns NULL, or a clause that describes the error, with the line number
+ * in *ret_line. */
 const char *gp_workload_of_rows(
     gp_workload_t *workload, gp_input_t *input, bool *ret_is_rows, size_t *ret_line);
 

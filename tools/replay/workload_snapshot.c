@@ -10,21 +10,20 @@
 #include "tools/request.h"
 
 /*
- * Finds when the recorded pool of gpupool knew that the device's work on freed memory was complete. A
- * recording has no synchronizations, so this is inferred from the events of blocks that became reusable
- * (free_completed).
+ * Finds when the recorded pool knew that the work on freed memory was complete. Recordings contain no
+ * synchronizations, so this is inferred from the events of blocks that became reusable (free_completed).
  */
 
 /* A completion proof: before event `end` the pool knew that the work on all memory freed up to event `begin`
- * was complete; begin < end. is_drained: all of that memory became reusable in one operation, such as an
- * allocation that found nothing else. */
+ * was complete; begin < end. If is_drained, all of that memory became reusable in one operation, such as an
+ * allocation that found no other memory. */
 typedef struct fact {
   uint32_t begin;
   uint32_t end;
   bool is_drained;
 } fact_t;
 
-/* The proofs of one device. Both begin and end increase from each proof to the next. */
+/* The proofs of one device. Both `begin` and `end` increase from each proof to the next. */
 typedef struct facts {
   fact_t *facts;
   size_t count;
@@ -35,7 +34,7 @@ typedef struct facts {
 /* A block that became reusable. */
 typedef struct completion {
   uint32_t event;
-  uint32_t freed; /* event of its free */
+  uint32_t freed; /* event of the block's free */
   uint64_t address;
   bool has_stream;
 } completion_t;
@@ -43,10 +42,11 @@ typedef struct completion {
 typedef struct finder {
   const gp_lifetimes_t *lifetimes;
   facts_t *facts;
-  completion_t *run; /* blocks that became reusable since the last operation (allocation or free) */
+  completion_t
+      *run; /* blocks that became reusable since the last operation, which is an allocation or a free */
   size_t run_count;
-  uint32_t last_free; /* event of the last operation if it was a free, else NO_EVENT */
-  bool is_open;       /* the last proof may cover more frees than the events have shown so far */
+  uint32_t last_free; /* event of the last operation if it was a free, otherwise NO_EVENT */
+  bool is_open;       /* the last proof may cover frees that the events have not shown so far */
 } finder_t;
 
 static bool facts_add_fact(finder_t *finder, uint32_t begin, uint32_t end, bool is_drained)
@@ -60,8 +60,8 @@ static bool facts_add_fact(finder_t *finder, uint32_t begin, uint32_t end, bool 
   return true;
 }
 
-/* Records that before event `end` the pool knew that the work on the blocks completed[0..count) was complete:
- * extends the last proof, or adds one. Returns false if there is no memory. */
+/* Records that before event `end` the pool knew that the work on the blocks completed[0..count) was complete.
+ * Extends the last proof, or adds a new one. Returns false if memory runs out. */
 static bool learn(
     finder_t *finder, const completion_t *completed, size_t count, uint32_t end, bool is_drained)
 {
@@ -87,11 +87,11 @@ static bool learn(
 }
 
 /*
- * Processes an operation. Blocks that became reusable since the last operation did so in the last one if that
- * was a free (whose event comes before theirs), else in this one. An allocation takes the oldest block, or
- * moves GP_DRAIN_SOME blocks, or moves all after it found nothing. A free moves GP_DRAIN_SOME blocks, or all
- * if too much is deferred. So a longer run that no allocation follows contains all blocks whose work was
- * complete.
+ * Processes an operation. Blocks that became reusable since the last operation belong to that operation if it
+ * was a free, whose event precedes theirs. Otherwise they belong to this operation. An allocation takes the
+ * oldest block, or moves GP_DRAIN_SOME blocks, or moves all blocks after it found nothing. A free moves
+ * GP_DRAIN_SOME blocks, or all blocks if too much is deferred. So a longer run of blocks that no allocation
+ * follows contains all blocks whose work was complete.
  */
 static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
 {
@@ -102,7 +102,7 @@ static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
       is_alloc && last && last->address == gp_snapshot_event_uint(events, GP_COLUMN_ADDRESS, event);
 
   if (is_same && last->has_stream && gp_snapshot_event(events, GP_COLUMN_STREAM, event, -1) >= 0) {
-    count--; /* reused from the stream's own list, which needs no proof */
+    count--; /* the stream reuses a block of its own list, which needs no proof */
     is_same = false;
   }
   if (finder->last_free != NO_EVENT) {
@@ -116,7 +116,8 @@ static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
   size_t own = count - before;
   bool is_handed_over = is_same && own == 1;
   bool is_drained = is_alloc ? !is_handed_over && own != GP_DRAIN_SOME : own > 0;
-  const completion_t *first = own ? &finder->run[before] : NULL; /* run is NULL while no block completed */
+  const completion_t *first =
+      own ? &finder->run[before] : NULL; /* `run` is NULL until a block becomes reusable */
   if (!learn(finder, first, own, own ? first->event : (uint32_t)event, is_drained))
     return false;
   finder->is_open &= is_alloc ? !is_drained : own == 0;
@@ -128,9 +129,9 @@ static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
 static bool take_completion(finder_t *finder, size_t event, const gp_life_t *life)
 {
   if (life->freed == 0 || life->freed == GP_LIFETIMES_NEVER)
-    return true; /* freed before the events */
+    return true; /* the program freed the block before the events */
   if (life->stream >= 0 && life->freed == event)
-    return true; /* freed in stream order, and reusable with that event: needs no proof */
+    return true; /* a stream-ordered free, reusable with that event, needs no proof */
   completion_t *completion = GP_ARRAY_ADD(finder->run, finder->run_count);
   if (!completion)
     return false;
@@ -156,8 +157,8 @@ static bool take_event(finder_t *finder, size_t event)
 /*
  * Finds the completion proofs of a device. Blocks become reusable in the order of their frees, a few with
  * each operation (pool/reuse/drain.h). So one proof may cover blocks that became reusable in different
- * operations: it does if every operation between them moved as many blocks as it may. Returns 0 or ENOMEM;
- * call fini in any case.
+ * operations, if every operation between them moved as many blocks as it may. Returns 0 or ENOMEM; call
+ * facts_fini in any case.
  */
 static int facts_find(facts_t *facts, const gp_lifetimes_t *lifetimes, int device)
 {
@@ -182,7 +183,7 @@ static void facts_fini(facts_t *facts)
   *facts = (facts_t){.count = 0};
 }
 
-/* States of a life while the steps are made. */
+/* States of a life while the steps are being made. */
 enum { LIFE_ABSENT, LIFE_HELD, LIFE_FREED };
 
 typedef struct maker {
@@ -190,11 +191,12 @@ typedef struct maker {
   const gp_snapshot_t *snapshot;
   gp_lifetimes_t lifetimes;
   facts_t facts[GP_SNAPSHOT_DEVICES];
-  size_t next_begin[GP_SNAPSHOT_DEVICES]; /* next proof whose begin is to come */
+  size_t next_begin[GP_SNAPSHOT_DEVICES]; /* next proof whose `begin` is still to come */
   size_t next_end[GP_SNAPSHOT_DEVICES];
-  uint32_t first_sync[GP_SNAPSHOT_DEVICES]; /* number of the synchronization for the device's first proof */
-  uint32_t *blocks;                         /* block number of each life */
-  uint8_t *states;                          /* by life */
+  uint32_t
+      first_sync[GP_SNAPSHOT_DEVICES]; /* number of the synchronization that is the device's first proof */
+  uint32_t *blocks;                    /* block number of each life */
+  uint8_t *states;                     /* by life */
   int device;
   bool frees_complete; /* free_completed frees a pooled block, and proves that its work is complete */
 } maker_t;
@@ -223,8 +225,8 @@ static bool add(maker_t *maker, gp_step_t step, uint8_t device)
   return gp_workload_add(maker->workload, &step);
 }
 
-/* Returns the stream of a step. Only cudaMallocAsync memory in gpupool's recordings has one; the streams in
- * PyTorch's snapshots are those of its own pools. */
+/* Returns the stream of a step. Only memory from cudaMallocAsync in gpupool's recordings has a stream. The
+ * streams in PyTorch's snapshots belong to PyTorch's own pools. */
 static uint16_t stream_of(const maker_t *maker, int stream)
 {
   const gp_workload_t *workload = maker->workload;
@@ -265,7 +267,7 @@ static bool add_free(maker_t *maker, size_t index, size_t event)
   return add(maker, step, life->device);
 }
 
-/* Returns true for device memory that this process allocates. */
+/* Returns true for device memory that this process allocated. */
 static bool is_request(const gp_life_t *life)
 {
   return life->kind == GP_LIFE_POOLED ||
@@ -297,7 +299,7 @@ static bool add_proof(maker_t *maker, uint8_t device, size_t event)
          add_sync(maker, device, number, GP_STEP_SYNC_END, false, event);
 }
 
-/* Returns true if the pool reported at that event that the device was busy. It is unknown until when, so
+/* Returns true if the pool reported at the event that the device was busy. It is unknown for how long, so
  * another pool would have failed or waited, too. */
 static bool was_busy(const maker_t *maker, size_t event)
 {
@@ -361,7 +363,7 @@ static bool add_events(maker_t *maker)
   return true;
 }
 
-static const gp_life_t *sorted_lives; /* argument of compare_blocks, since qsort passes none */
+static const gp_life_t *sorted_lives; /* argument of compare_blocks, because qsort passes none */
 
 static int compare_blocks(const void *a, const void *b)
 {
@@ -369,8 +371,8 @@ static int compare_blocks(const void *a, const void *b)
   return (first->block > second->block) - (first->block < second->block);
 }
 
-/* Adds allocations of the memory that was in use when the events begin, in the order in which it was
- * allocated. */
+/* Adds allocations for the memory that was in use when the events begin, in the order in which the program
+ * allocated it. */
 static bool add_held(maker_t *maker)
 {
   const gp_lifetimes_t *lifetimes = &maker->lifetimes;
@@ -413,7 +415,7 @@ static int find_facts(maker_t *maker)
   return 0;
 }
 
-/* Copies the recorded data about the devices and the pool. */
+/* Copies the recorded data of the devices and the pool. */
 static void describe(gp_workload_t *workload, const gp_snapshot_t *snapshot)
 {
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(snapshot->root, "settings");
@@ -440,8 +442,8 @@ static void describe(gp_workload_t *workload, const gp_snapshot_t *snapshot)
   }
 }
 
-/* Sets is_partial if requests are missing: the pool has counted all allocations, including those whose events
- * are lost or were never recorded. */
+/* Sets is_partial if requests are missing. The pool counted all allocations, including those whose events are
+ * lost or were never recorded. */
 static void look_for_missing(gp_workload_t *workload)
 {
   uint64_t allocated = 0, counted = 0;

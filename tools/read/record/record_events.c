@@ -1,5 +1,5 @@
 /*
- * Reads the events of a record: validates every chunk and event, removes invalid events, and merges the rest
+ * Reads the events of a record. Validates every chunk and event, removes invalid events, and merges the rest
  * in the order in which the library would merge them.
  */
 #include <stdlib.h>
@@ -8,14 +8,15 @@
 #include "tools/read/record/record_parts.h"
 #include "base/sort.h"
 
-/* Most chunks for the maximum of GPUPOOL_TRACE_EVENTS. Smaller rings have fewer and smaller chunks. */
+/* The number of chunks for the maximum of GPUPOOL_TRACE_EVENTS. Smaller rings have fewer and smaller
+ * chunks. */
 #define CHUNKS_MAX (gp_option_table[GP_OPTION_trace_events].maximum / GP_CHUNK_RECORDS + 1)
 
-/* Times before the start (the part of the file that was never written has time 0) or centuries later are
- * invalid. */
+/* Larger times, which are centuries after the start, are invalid. So are times before the start: a part of
+ * the file that was never written has time 0. */
 #define TIME_NS_MAX (UINT64_C(1) << 62)
 
-/* Returns true if the allocation that the record of a free also contains is valid, or if it contains none. */
+/* Returns true if the record of a free contains no allocation, or if that allocation is valid. */
 static bool pair_is_sound(const gp_record_t *record, const gp_event_record_t *event)
 {
   const gp_document_t *document = &record->document;
@@ -38,7 +39,8 @@ static bool is_sound(const gp_record_t *record, const gp_event_record_t *event)
          pair_is_sound(record, event);
 }
 
-/* Removes invalid events from a chunk, and those from index `room` on. Returns how many events are left. */
+/* Removes the invalid events of a chunk, and all events from index `room` on. Returns the number of remaining
+ * events. */
 static uint32_t clean_chunk(gp_record_t *record, gp_event_record_t *events, uint32_t count, size_t room)
 {
   uint32_t kept = 0;
@@ -50,8 +52,8 @@ static uint32_t clean_chunk(gp_record_t *record, gp_event_record_t *events, uint
     }
     events[kept] = events[i];
     if (events[kept].stack >= (int64_t)record->stack_count)
-      events[kept].stack = -1;                /* the stack was not in the table of stacks yet */
-    if (record->document.thread_count == 0) { /* gp_record_read adds an entry to the empty table */
+      events[kept].stack = -1;                /* the table of stacks does not contain the stack yet */
+    if (record->document.thread_count == 0) { /* gp_record_read adds an entry to an empty table */
       events[kept].thread = 0;
       if (events[kept].flags & GP_EVENT_RECORD_PAIR)
         events[kept].alloc_thread = 0;
@@ -65,7 +67,7 @@ static uint32_t clean_chunk(gp_record_t *record, gp_event_record_t *events, uint
   return kept;
 }
 
-/* Validates the header of the section. The section is a copy, so it can be corrected in place. Returns false
+/* Validates the header of the section, and corrects it in place, since the section is a copy. Returns false
  * if there are no events to read. */
 static bool check_layout(gp_record_t *record)
 {
@@ -117,7 +119,7 @@ static void clean(gp_record_t *record)
       count = 0;
     }
     if (discarding == i + 1)
-      count = 0; /* the library was discarding this chunk, and has counted its events as dropped */
+      count = 0; /* the library was discarding this chunk, and had counted its events as dropped */
     count = clean_chunk(
         record, gp_chunks_records(chunks, i), count, first < events_there ? events_there - first : 0);
     atomic_store(&chunk->count, count);
@@ -126,8 +128,8 @@ static void clean(gp_record_t *record)
   }
 }
 
-/* Lists the chunks in the order in which the library would have reused them. Returns false if there is no
- * host memory. */
+/* Lists the chunks in the order in which the library would have reused them. Returns false if host memory
+ * runs out. */
 static bool enlist(gp_chunks_t *chunks)
 {
   gp_chunk_header_t *header = chunks->header;

@@ -1,64 +1,64 @@
 /*
  * Completes the operations that the kill interrupted. Each thread may have been in one operation. An
- * operation stores the record of its event first and the slot of its memory last, so a slot may be older than
- * the newest record of its memory.
+ * operation first stores the record of its event, and last the slot of its memory. So a slot may be older
+ * than the newest record of its memory.
  *
- * - The record of a free has the number of the block, so it proves that the slot must have a later state.
+ * - The record of a free contains the number of the block. It proves that the slot must have a later state.
  *
  * - Any other event in flight is the last record of its thread's chunk, or is in the shared chunk. If no
- * record of the same address is newer, the slot must agree with the event, and only disagrees if the event
- * was in flight.
+ * record of the same address is newer, the slot must agree with the event. If they disagree, the event was in
+ * flight.
  *
- * - An alloc may be recorded only in its slot. It happened only if the slot's state says so; before that, the
- * slot of an idle block may already have some members of the next owner.
+ * - An allocation may be recorded only in its slot. It happened only if the slot's state says so. Before
+ * that, the slot of an idle block may already contain some members of the next owner.
  *
- * If events are not recorded, only the slots count.
+ * If events were not recorded, only the slots count.
  */
 #include <stdlib.h>
 
 #include "tools/hash_index.h"
 #include "tools/read/record/record_parts.h"
 
-/* An address whose newest record is wanted, and the newest record found so far. */
+/* A search for the newest record of an address, and the newest record found so far. */
 typedef struct question {
-  uint64_t key;                    /* address and device */
+  uint64_t key;                    /* made from address and device */
   const gp_event_record_t *newest; /* NULL: none found */
-  bool is_last;                    /* newest is the last record of a chunk, or in the shared chunk */
+  bool is_last;                    /* `newest` is the last record of a chunk, or is in the shared chunk */
 } question_t;
 
 /* Adjacent segments that may be divided into parts. Mapped memory has a slot for each piece, and one part may
- * span many pieces. */
+ * span several pieces. */
 typedef struct run {
   uint64_t begin;
   uint64_t end;
   uint64_t context;
 } run_t;
 
-/* An index of the items of an array by a number that each item has. Items that are added to the array later
- * are not found. */
+/* An index of the items of an array by a number of each item. It does not find items that are added to the
+ * array later. */
 typedef struct numbered {
   const gp_copied_array_t *array;
   uint64_t (*number_of)(const gp_copied_array_t *array, size_t i);
   gp_hash_index_t places;
 } numbered_t;
 
-/* The state of the completion. No step may take time proportional to events times slots, since the record may
- * be damaged. */
+/* The state of the completion. The record may be damaged, so no step may take time proportional to events
+ * times slots. */
 typedef struct finishing {
   gp_record_t *record;
   question_t *questions;
   size_t question_count;
   gp_hash_index_t by_key;
-  numbered_t blocks[GP_MAX_DEVICES];    /* record->copies[].blocks by address */
-  numbered_t parts[GP_MAX_DEVICES];     /* record->parts[] by address */
-  numbered_t forwarded[GP_MAX_DEVICES]; /* record->copies[].forwarded by block_id */
-  bool *is_told[GP_MAX_DEVICES];        /* for each block of copies[] that has a slot: a record confirms the
-                                           owner of the block */
-  size_t known[GP_MAX_DEVICES];         /* number of items in is_told */
-  uint64_t contexts[GP_MAX_DEVICES];    /* the first context that a slot has; 1: no slot has one */
-  run_t *runs[GP_MAX_DEVICES];          /* sorted by address; NULL: not computed yet */
+  numbered_t blocks[GP_MAX_DEVICES];    /* record->copies[].blocks, indexed by address */
+  numbered_t parts[GP_MAX_DEVICES];     /* record->parts[], indexed by address */
+  numbered_t forwarded[GP_MAX_DEVICES]; /* record->copies[].forwarded, indexed by block_id */
+  /* For each block of copies[] that has a slot: true if a record confirms the block's owner. */
+  bool *is_told[GP_MAX_DEVICES];
+  size_t known[GP_MAX_DEVICES];      /* number of elements of is_told */
+  uint64_t contexts[GP_MAX_DEVICES]; /* first context in a slot; 1: no slot has a context */
+  run_t *runs[GP_MAX_DEVICES];       /* sorted by address; NULL: not computed yet */
   size_t run_counts[GP_MAX_DEVICES];
-  bool is_short; /* the host had no memory */
+  bool is_short; /* true after host memory ran out */
 } finishing_t;
 
 static uint64_t address_of_block(const gp_copied_array_t *array, size_t i)
@@ -83,8 +83,8 @@ static bool has_number(const void *self, size_t item, const void *key)
   return numbered->number_of(numbered->array, item) == *(const uint64_t *)key;
 }
 
-/* Indexes the items of an array. If several items have the same number, the first one is found. Returns false
- * if there is no memory. */
+/* Indexes the items of an array. A search finds the first of several items with the same number. Returns
+ * false if memory runs out. */
 static bool number(numbered_t *numbered, const gp_copied_array_t *array,
     uint64_t (*number_of)(const gp_copied_array_t *array, size_t i))
 {
@@ -100,13 +100,13 @@ static bool number(numbered_t *numbered, const gp_copied_array_t *array,
   return true;
 }
 
-/* Returns the index in the array of the item with that number, or SIZE_MAX if there is none. */
+/* Returns the array index of the item with the number `key`, or SIZE_MAX if there is no such item. */
 static size_t find_number(const numbered_t *numbered, uint64_t key)
 {
   return gp_hash_index_find(&numbered->places, gp_hash_number(key), has_number, numbered, &key);
 }
 
-/* Returns the block at address, or NULL if there is none or it was removed. */
+/* Returns the block at `address`, or NULL if there is no block or if it was removed. */
 static gp_block_view_t *find_block(const numbered_t *blocks, uint64_t address)
 {
   size_t place = find_number(blocks, address);
@@ -114,7 +114,7 @@ static gp_block_view_t *find_block(const numbered_t *blocks, uint64_t address)
   return block && block->size != 0 ? block : NULL;
 }
 
-/* Marks a block as removed. It stays in the array until the end, so that indexes remain valid. */
+/* Marks a block as removed. The block stays in the array until the end, so that indexes remain valid. */
 static void remove_block(gp_block_view_t *block)
 {
   block->size = 0;
@@ -150,13 +150,13 @@ static void set_owner(gp_block_view_t *block, const gp_decoded_event_t *event)
   block->stream = block->has_stream ? (uint64_t)event->stream : 0;
 }
 
-/* Computes the runs of a device. Call it only when the segments no longer change. Returns false if there is
- * no memory. */
+/* Computes the runs of a device. Call it when the segments no longer change. Returns false if memory runs
+ * out. */
 static bool make_runs(finishing_t *finishing, int device)
 {
   const gp_copied_array_t *segments = &finishing->record->copies[device].blocks;
-  gp_sort_key_t *keys = segments->by_address; /* the array is unsorted still, so its sort keys are free for
-                                                 use */
+  /* The array is still unsorted, so its sort keys are free for other use. */
+  gp_sort_key_t *keys = segments->by_address;
   size_t count = 0;
   size_t run_count = 0;
   for (size_t i = 0; i < segments->count; i++) {
@@ -180,7 +180,7 @@ static bool make_runs(finishing_t *finishing, int device)
   return runs != NULL;
 }
 
-/* Returns the last run that begins at or before address, or NULL. */
+/* Returns the last run that begins at or before `address`, or NULL. */
 static const run_t *find_run(const run_t *runs, size_t count, uint64_t address)
 {
   size_t first = 0;
@@ -194,7 +194,7 @@ static const run_t *find_run(const run_t *runs, size_t count, uint64_t address)
   return first ? &runs[first - 1] : NULL;
 }
 
-/* Returns the block if the alloc took a whole segment, or NULL if it took a part of a segment. */
+/* Returns the block if the allocation uses a whole segment, or NULL if it uses a part of one. */
 static gp_block_view_t *find_whole(const finishing_t *finishing, const gp_decoded_event_t *event)
 {
   int device = event->device;
@@ -202,7 +202,7 @@ static gp_block_view_t *find_whole(const finishing_t *finishing, const gp_decode
   return block && block->size == event->rounded_size ? block : NULL;
 }
 
-/* Returns true if the part has a slot. A slot of a part becomes visible only when it is complete. */
+/* Returns true if the part has a slot. The slot of a part becomes visible only when it is complete. */
 static bool has_part(const finishing_t *finishing, const gp_decoded_event_t *event)
 {
   int device = event->device;
@@ -229,15 +229,14 @@ static void finish_part(finishing_t *finishing, const gp_decoded_event_t *event)
 static void finish_whole(finishing_t *finishing, const gp_decoded_event_t *event)
 {
   gp_block_view_t *block = has_part(finishing, event) ? NULL : find_whole(finishing, event);
-  /* The slot may already have the new number without the new state. */
+  /* The slot may contain the new block number while its state is still old. */
   if (!block || block->block_id > event->block_id ||
       (block->block_id == event->block_id && block->state == GP_BLOCK_ALLOCATED))
     return;
   set_owner(block, event);
 }
 
-/* Applies the free of a block, or the completion of its free. A part that is idle has no slot and is
- * removed. */
+/* Applies the free of a block, or the completion of the free. An idle part has no slot, so it is removed. */
 static void finish_free(finishing_t *finishing, const gp_event_record_t *event, gp_block_state_t state)
 {
   int device = event->device;
@@ -258,8 +257,8 @@ static void finish_free(finishing_t *finishing, const gp_event_record_t *event, 
     remove_block(part);
 }
 
-/* Adds a segment. Events do not record the context, so the segment gets the first context that a slot has; a
- * stream-ordered segment has none. */
+/* Adds a segment. Events do not record the context, so the segment gets the first context found in a slot. A
+ * stream-ordered segment has no context. */
 static void finish_segment_alloc(finishing_t *finishing, const gp_decoded_event_t *event)
 {
   gp_copied_array_t *segments = &finishing->record->copies[event->device].blocks;
@@ -282,7 +281,7 @@ static void finish_segment_free(finishing_t *finishing, const gp_decoded_event_t
     remove_block(segment);
 }
 
-/* Applies an event of forwarded memory. Memory that was freed gets address 0 and is dropped at the end. */
+/* Applies an event of forwarded memory. Freed memory gets address 0, and is dropped at the end. */
 static void finish_forwarded(finishing_t *finishing, const gp_decoded_event_t *event)
 {
   gp_copied_array_t *array = &finishing->record->copies[event->device].forwarded;
@@ -316,8 +315,8 @@ static void finish_event(finishing_t *finishing, const gp_decoded_event_t *event
   }
 }
 
-/* Returns true if newer events than this one are lost. One of them may be of the same memory, so this event
- * may be outdated. */
+/* Returns true if events newer than this one are lost. A lost event may concern the same memory, so this
+ * event may be outdated. */
 static bool is_lost(const gp_chunk_header_t *header, const gp_event_record_t *event)
 {
   return header->has_lost && gp_event_record_newest_ns(event, event->completion) <= header->since_ns;
@@ -325,7 +324,8 @@ static bool is_lost(const gp_chunk_header_t *header, const gp_event_record_t *ev
 
 typedef void (*visit_fn)(finishing_t *finishing, const gp_event_record_t *event);
 
-/* Calls visit for each record of a chunk, from index `first` on, that is on a device and not lost. */
+/* Calls `visit` for each record of a chunk, from index `first` on, that concerns a device and is not outdated
+ * by lost events. */
 static void visit_chunk(
     const gp_chunks_t *chunks, uint32_t chunk, uint32_t first, visit_fn visit, finishing_t *finishing)
 {
@@ -370,7 +370,7 @@ static bool is_question(const void *self, size_t item, const void *key)
   return ((const finishing_t *)self)->questions[item].key == *(const uint64_t *)key;
 }
 
-/* Returns the question with that key, which is added if it is new, or NULL if there is no memory. */
+/* Returns the question with the key, and adds it if it is new. Returns NULL if memory runs out. */
 static question_t *add_question(finishing_t *finishing, uint64_t key)
 {
   question_t *question =
@@ -402,7 +402,7 @@ static void see_newest(finishing_t *finishing, const gp_event_record_t *event)
     answer(&finishing->questions[place], event, false);
 }
 
-/* Confirms the block of a new segment: a whole block that never had an owner has the time of its segment. */
+/* Confirms the block of a new segment. A whole block that never had an owner has the time of its segment. */
 static void see_segment(finishing_t *finishing, const gp_event_record_t *event)
 {
   const gp_copied_array_t *blocks = &finishing->record->copies[event->device].blocks;
@@ -442,8 +442,8 @@ static void answer_last(
   }
 }
 
-/* Applies the events that may have been in flight. Allocations of parts are last, because they need the final
- * segments. */
+/* Applies the events that may have been in flight. Allocations of parts come last, because they need the
+ * final segments. */
 static void finish_last_events(finishing_t *finishing)
 {
   const gp_chunks_t *chunks = &finishing->record->chunks;
@@ -457,9 +457,9 @@ static void finish_last_events(finishing_t *finishing)
 }
 
 /*
- * Returns true if the kill interrupted the allocation of an idle block when its slot had only some members of
- * the new owner: the slot has a time that no record has. Such an allocation did not happen, and the previous
- * owner is restored.
+ * Returns true if the kill interrupted the allocation of an idle block when its slot contained only some
+ * members of the new owner. Then the slot has a time that is in no record. The allocation did not happen, so
+ * the caller restores the previous owner.
  */
 static bool has_part_of_owner(const finishing_t *finishing, int device, size_t i)
 {
@@ -480,8 +480,8 @@ static void undo_handing_out(gp_block_view_t *block, const gp_event_record_t *ne
   block->refs = 0;
 }
 
-/* Adds a question for the newest record of each such block or, with is_undo, restores the owner from the
- * answer. */
+/* Adds a question for the newest record of each block in that state. With is_undo, restores the block's owner
+ * from the answer. */
 static void visit_parts_of_owners(finishing_t *finishing, int device, bool is_undo)
 {
   const gp_copied_array_t *blocks = &finishing->record->copies[device].blocks;
@@ -543,8 +543,8 @@ static bool index_memory(finishing_t *finishing)
 
 bool gp_record_finish_operations(gp_record_t *record)
 {
-  /* A record without a description was killed before the library wrote which events it records, in its first
-   * operation. */
+  /* If the record has no description, the process was killed in its first operation. The library had not yet
+   * written which events it records. */
   bool has_events =
       record->document.recording == GP_RECORDING_ALL || record->document.description.length == 0;
   finishing_t finishing = {.record = record};

@@ -1,6 +1,6 @@
 /*
- * Reads the memory of a record: slots and statistics. The kill may have come between two updates of the
- * statistics, so the current values of gauges are recomputed from the slots.
+ * Reads the memory of a record from its slots and statistics. The kill may have come between two updates of
+ * the statistics. So the current values of gauges are recomputed from the slots.
  */
 #include <string.h>
 
@@ -8,10 +8,10 @@
 #include "format/heap_counts.h"
 #include "base/pages.h"
 
-/* The kinds of items that slots are converted into. */
+/* The kinds of items into which slots are converted. */
 typedef enum kind {
-  SEGMENT, /* a segment, whole or divided into parts */
-  PART,    /* a block that is a part of a segment */
+  SEGMENT, /* a segment, whether whole or divided into parts */
+  PART,    /* a block that is part of a segment */
   FORWARDED,
   KINDS,
 } kind_t;
@@ -51,8 +51,8 @@ static void add_forwarded(gp_record_t *record, const gp_live_slot_t *slot, gp_li
       .has_stream = has_stream};
 }
 
-/* Adds a block or a segment. A segment that is divided into parts is added as one idle block without an
- * owner; the parts replace it later. */
+/* Adds a block or a segment. Adds a divided segment as one idle block without an owner, which the parts
+ * replace later. */
 static void add_block(gp_record_t *record, const gp_live_slot_t *slot, gp_live_word_t word)
 {
   gp_copied_array_t *array = word.is_cut ? &record->parts[word.device] : &record->copies[word.device].blocks;
@@ -99,8 +99,8 @@ bool gp_record_make_array(gp_copied_array_t *array, size_t capacity, size_t item
   return true;
 }
 
-/* Visits the valid slots, and adds their memory to the record. If counts is not NULL, only counts them by
- * device and kind. */
+/* Visits the valid slots, and adds their memory to the record. If `counts` is not NULL, only counts the
+ * memory by device and kind. */
 static void visit_slots(gp_record_t *record, size_t counts[GP_MAX_DEVICES][KINDS])
 {
   const gp_live_slot_t *slots = record->sections[GP_SECTION_LIVE];
@@ -122,8 +122,8 @@ static void visit_slots(gp_record_t *record, size_t counts[GP_MAX_DEVICES][KINDS
   }
 }
 
-/* Allocates the arrays for all slots and operations in flight, and copies the slots. event_devices is a bit
- * mask of the devices that have events. Returns false if there is no host memory. */
+/* Allocates the arrays for all slots and operations in flight, and copies the slots. `event_devices` is a bit
+ * mask of the devices with events. Returns false if host memory runs out. */
 static bool copy_slots(gp_record_t *record, uint64_t event_devices)
 {
   size_t counts[GP_MAX_DEVICES][KINDS] = {{0}};
@@ -150,7 +150,7 @@ static bool copy_slots(gp_record_t *record, uint64_t event_devices)
 static void set_gauge(gp_gauge_t *gauge, uint64_t current)
 {
   gauge->current = current;
-  /* The library increments its counters before the memory becomes visible, so counts without matching memory
+  /* The library increments its counters before the memory becomes visible. So counts without matching memory
    * are rolled back. */
   if (gauge->allocated > gauge->freed && gauge->allocated - gauge->freed > current)
     gauge->allocated = gauge->freed + current;
@@ -161,7 +161,7 @@ static void set_gauge(gp_gauge_t *gauge, uint64_t current)
     gauge->peak = current;
 }
 
-/* Recomputes the current values of the gauges. */
+/* Recomputes the current values of the gauges from the copied memory. */
 static void count_copy(gp_device_copy_t *copy)
 {
   gp_stats_t now = {0};

@@ -21,8 +21,8 @@ static void use_description(gp_record_t *record)
   record->document.description = (gp_description_t){length ? section + sizeof(length) : "", (size_t)length};
 }
 
-/* Returns true if the record was written on this host. The pid of a process on another host means nothing
- * here. */
+/* Returns true if the record was written on this host. On another host, the pid of the process means
+ * nothing. */
 static bool is_of_this_host(const gp_record_t *record)
 {
   const char *host = gp_description_find(&record->document.description, "host");
@@ -54,8 +54,8 @@ static void use_threads(gp_record_t *record)
   record->document.thread_count = count;
 }
 
-/* Adds a note for each lost table. Without the table of streams all events lose their streams. Without the
- * table of threads adds one entry, because every event needs a thread. */
+/* Adds a note for each lost table. If the table of streams is lost, all events lose their streams. If the
+ * table of threads is lost, adds one entry, because every event needs a thread. */
 static void tell_lost_tables(gp_record_t *record)
 {
   static const gp_thread_entry_t lost = {.tid = 0, .name = "(lost)"};
@@ -88,8 +88,8 @@ static void use_streams(gp_record_t *record)
   record->document.stream_count = count;
 }
 
-/* Counts the stacks. trace/snapshot/document_stacks.c validates each stack when it writes it, and stops at an
- * invalid one. */
+/* Counts the stacks. trace/snapshot/document_stacks.c validates each stack while writing it, and stops at an
+ * invalid stack. */
 static void use_stacks(gp_record_t *record)
 {
   gp_stack_logs_t *logs = &record->document.stacks;
@@ -134,7 +134,7 @@ static bool mark_is_sound(const gp_record_t *record, const gp_mark_record_t *mar
          mark->thread < record->document.thread_count;
 }
 
-/* Reads the program's marks. Returns false if there is no host memory. */
+/* Reads the marks that the program made. Returns false if host memory runs out. */
 static bool use_marks(gp_record_t *record)
 {
   const gp_mark_table_t *table = record->sections[GP_SECTION_MARKS];

@@ -44,8 +44,9 @@ bool gp_record_refuse(gp_record_t *record, const char *format, ...)
 }
 
 /*
- * Sorts the memory of a device by address and removes overlaps. Then divides each segment into its parts and
- * the idle memory between them, which has no slots. Adjacent segments that one part spans become one segment.
+ * Division of segments. Sorts the memory of a device by address and removes overlaps. Then divides each
+ * segment into its parts and the idle memory between them, which has no slots. If one part spans adjacent
+ * segments, they become one segment.
  */
 
 static gp_block_view_t *nth(const gp_copied_array_t *array, size_t i)
@@ -58,7 +59,8 @@ static uint64_t end_of(const gp_block_view_t *block)
   return block->address + block->size;
 }
 
-/* Sorts by address. If two blocks overlap, one of them is damaged, and the older one is dropped. */
+/* Sorts the blocks by address. If two blocks overlap, one of them is damaged, and the older one is
+ * dropped. */
 static void sort_blocks(gp_record_t *record, gp_copied_array_t *array)
 {
   for (size_t i = 0; i < array->count; i++)
@@ -97,8 +99,8 @@ static void put_hole(gp_copied_array_t *array, uint64_t begin, uint64_t end, con
     put(array, &hole, segment);
 }
 
-/* Adds a part whose segment has no slot. If slots may be missing, the part becomes a segment of its own.
- * Otherwise the part is damaged, and is left out. */
+/* Handles a part whose segment has no slot. If slots may be missing, the part becomes a segment of its own.
+ * Otherwise the part is damaged, and is omitted. */
 static void put_alone(
     gp_record_t *record, gp_copied_array_t *array, const gp_block_view_t *part, uint64_t end)
 {
@@ -108,7 +110,8 @@ static void put_alone(
     gp_record_note_damage(record);
 }
 
-/* Adds the segment with the parts that begin in it, from index *at on, and the holes between them. */
+/* Adds the segment, with the parts from index *at on that begin in the segment, and the holes between them.
+ * Advances *at past these parts. */
 static void put_segment(gp_record_t *record, gp_copied_array_t *array, const gp_block_view_t *segment,
     const gp_copied_array_t *parts, size_t *at)
 {
@@ -129,8 +132,8 @@ static void put_segment(gp_record_t *record, gp_copied_array_t *array, const gp_
     put_hole(array, begin, end_of(segment), segment);
 }
 
-/* Returns true if segment and next belong together, because a part lies in both: mapped memory has a slot for
- * each piece. `at` is the index of the first part that may be in segment. */
+/* Returns true if a part spans both `segment` and `next`, so that they belong together. Mapped memory has a
+ * slot for each piece. `at` is the index of the first part that may be in `segment`. */
 static bool goes_on(
     const gp_block_view_t *segment, const gp_block_view_t *next, const gp_copied_array_t *parts, size_t at)
 {
@@ -151,7 +154,7 @@ bool gp_record_order_memory(gp_record_t *record, int device)
   size_t at = 0;
 
   if (!whole.pages)
-    return true; /* the record has nothing on this device */
+    return true; /* the record contains nothing about this device */
   for (size_t i = 0; i < copy->forwarded.count; i++)
     copy->forwarded.by_address[i] =
         (gp_sort_key_t){.key = gp_record_forwarded(&copy->forwarded, i)->address, .index = (uint32_t)i};
@@ -196,8 +199,8 @@ static ssize_t read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
   return (ssize_t)done;
 }
 
-/* Finds the next data in [offset, end) with lseek(2), and returns it as [*ret_begin, *ret_end). Returns false
- * if only a hole is left. If the file system does not support holes, everything counts as data. */
+/* Finds the next data in [offset, end) with lseek(2), and sets *ret_begin and *ret_end to its range. Returns
+ * false if only a hole is left. Everything counts as data if the file system does not support holes. */
 static bool find_data(int fd, uint64_t offset, uint64_t end, uint64_t *ret_begin, uint64_t *ret_end)
 {
   off_t data = lseek(fd, (off_t)offset, SEEK_DATA);
@@ -209,7 +212,7 @@ static bool find_data(int fd, uint64_t offset, uint64_t end, uint64_t *ret_begin
   return *ret_begin < *ret_end;
 }
 
-/* Reads [offset, offset + bytes) into zeroed memory. Does not touch the memory of holes. Returns 0 or an
+/* Reads [offset, offset + bytes) into zeroed memory, and does not touch the memory of holes. Returns 0 or an
  * errno. */
 static int read_sparse(int fd, char *zeroed, size_t bytes, uint64_t offset)
 {
@@ -241,7 +244,7 @@ static bool check_header(gp_record_t *record, const gp_record_header_t *header)
   return true;
 }
 
-/* Returns the first earlier section that was read and overlaps this section, or GP_SECTION_COUNT if there is
+/* Returns the first section that was read before and overlaps this section, or GP_SECTION_COUNT if there is
  * none. */
 static gp_section_t find_overlap(
     const gp_record_t *record, const gp_record_header_t *header, gp_section_t section)
@@ -262,8 +265,8 @@ static void lose(gp_record_t *record, gp_section_t section, const char *why, con
   gp_record_add_note(record, "the section of %s is lost: %s%s", gp_section_name(section), why, name);
 }
 
-/* Copies as much of a section as the file contains, if its position is valid. Returns false, after
- * gp_record_refuse, if there is no memory or the section cannot be read. */
+/* Copies as much of a section as the file contains, if the section's position is valid. If memory runs out or
+ * the section cannot be read, calls gp_record_refuse and returns false. */
 static bool read_section(
     gp_record_t *record, int fd, uint64_t file_bytes, const gp_record_header_t *header, gp_section_t section)
 {
