@@ -104,8 +104,7 @@ static const char *module_path(const gp_snapshot_t *snapshot, const gp_snapshot_
   return frame->module >= 0 ? snapshot->modules[frame->module].path : "";
 }
 
-/* Returns true if the frame is Python code, to judge by its file. Frames of compiled code have .c, .cpp, .cu
- * ... */
+/* Returns true if the frame is Python code, to judge by its file. Compiled code has .c, .cpp, .cu ... */
 static bool is_python(const gp_snapshot_frame_t *frame)
 {
   size_t length = strlen(frame->file);
@@ -114,9 +113,8 @@ static bool is_python(const gp_snapshot_frame_t *frame)
 
 /*
  * Returns true if the frame does not identify a component. Such a frame is in a runtime that every program
- * uses, in a function that only allocates for its callers, or at the beginning of a process or thread. A
- * frame of an interpreter does identify a component, because it represents lines of a script that were not
- * recorded.
+ * uses, in a function that only allocates for its callers, or where a process or thread begins. A frame of an
+ * interpreter does identify one, because it stands for lines of a script that were not recorded.
  */
 static bool is_silent(const gp_snapshot_t *snapshot, int index)
 {

@@ -15,8 +15,7 @@ static gp_site_amount_t host_at(
   return (gp_site_amount_t){.bytes = memory.host, .count = memory.host_count};
 }
 
-/* Adds to *bytes what the pool has reserved on the device at that moment beyond the bytes that the program
- * requested. */
+/* Adds to *bytes what the pool had reserved on the device at the moment beyond the requested bytes. */
 static void add_pool(const gp_lifetimes_t *lifetimes, const gp_snapshot_device_t *device,
     const gp_moments_t *moments, uint64_t *bytes)
 {

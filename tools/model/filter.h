@@ -21,9 +21,8 @@ typedef struct gp_filter {
   uint64_t until_ns;
 } gp_filter_t;
 
-/* Makes the filter from the options in `request`, and looks up streams and threads in `snapshot`. `file` is
- * the name for messages. Returns 0, or the exit status after printing a message. Call gp_filter_fini in any
- * case. */
+/* Makes the filter from the options in `request`, and looks up streams and threads in `snapshot`. Messages
+ * refer to `file`. Returns 0, or the exit status after a message. Call gp_filter_fini in any case. */
 int gp_filter_init(
     gp_filter_t *filter, const gp_request_t *request, const gp_snapshot_t *snapshot, const char *file);
 void gp_filter_fini(gp_filter_t *filter);

@@ -26,8 +26,8 @@
  * Helpers that several judges use
  */
 
-/* Returns the phrase for the moment with most memory in use (static): "at its peak", "at the peak of what is
- * recorded" or "when the file was written". The choice depends on what the file contains. */
+/* Returns the phrase for the moment with the most memory in use (static): "at its peak", "at the peak of what
+ * is recorded" or "when the file was written". The choice depends on what the file contains. */
 const char *gp_findings_peak(const gp_findings_t *findings);
 
 #define GP_GOOD_HIT_RATE 0.8 /* a lower rate is reported as a finding */
@@ -40,8 +40,7 @@ bool gp_findings_kept_budget(const gp_findings_t *findings);
 bool gp_findings_blame_growth(const gp_findings_t *findings, int device);
 
 /* Returns true if the MPS memory limit explains why memory ran out. In that case device_free and unaccounted
- * describe the MPS limit, so no advice follows from them. `key` names the report, as for
- * gp_oom_report_read. */
+ * describe the limit, so no advice follows from them. `key` is as for gp_oom_report_read. */
 bool gp_outside_explains(const gp_snapshot_t *snapshot, const char *key);
 
 #endif

@@ -84,8 +84,7 @@ typedef struct gp_trial {
 } gp_trial_t;
 
 /* Replays the recorded requests of a device with the change `trial`. Returns 0 and, in *ret_hit_rate, the
- * share of the requests that the pool serves. Returns ENODATA if the recording cannot be replayed, or
- * ENOMEM. */
+ * share of the requests that the pool serves. Returns ENODATA if replay is impossible, or ENOMEM. */
 typedef int (*gp_trial_fn)(
     const gp_summary_t *summary, int device, const gp_trial_t *trial, double *ret_hit_rate);
 
@@ -102,8 +101,7 @@ typedef struct gp_findings {
 /* Frees the findings. The list may be zeroed. */
 void gp_findings_fini(gp_findings_t *findings);
 
-/* Returns the worst finding on `device` (GP_FINDING_ALL: on any device) that has the code of `row`, or
- * NULL. */
+/* Returns the worst finding on `device` (GP_FINDING_ALL: any device) that has the code of `row`, or NULL. */
 gp_finding_t *gp_findings_find(const gp_findings_t *findings, gp_finding_row_t row, int device);
 
 static inline bool gp_findings_have(const gp_findings_t *findings, gp_finding_row_t row)

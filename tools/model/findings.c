@@ -179,8 +179,7 @@ void gp_findings_judge_names(gp_findings_t *findings)
     gp_findings_say(findings, GP_FINDING(rebuilt), GP_FINDING_ALL, text);
 }
 
-/* Returns true if a finding describes a problem: either it has advice, or it reports memory that was not
- * freed. */
+/* Returns true if a finding describes a problem: it has advice, or it reports memory that was not freed. */
 static bool has_shortcoming(const gp_findings_t *findings)
 {
   for (size_t i = 0; i < findings->count; i++) {

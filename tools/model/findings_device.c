@@ -86,7 +86,7 @@ void gp_findings_judge_rounding(gp_findings_t *findings, const gp_summary_device
   gp_memory_walk_t walk;
 
   gp_memory_walk_begin(&walk, lifetimes, NULL, NULL, ordinal);
-  gp_memory_t peak = walk.memory; /* state with most rounded bytes in use */
+  gp_memory_t peak = walk.memory; /* state with the most rounded bytes in use */
   while (gp_memory_walk_next(&walk)) {
     if (walk.memory.allocated > peak.allocated)
       peak = walk.memory;

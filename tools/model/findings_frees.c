@@ -104,8 +104,7 @@ static char *by_code(const gp_snapshot_t *snapshot, int stack, const char *word,
   return buffer;
 }
 
-/* Describes a refused free of an address that is inside the pool's memory, but at which no recorded block
- * began. */
+/* Describes a refused free of an address inside the pool's memory at which no recorded block began. */
 static void describe_unknown(
     const gp_snapshot_t *snapshot, const gp_double_free_t *found, gp_sentence_t *sentence)
 {
@@ -115,8 +114,7 @@ static void describe_unknown(
       found->device, GP_AS_DURATION(found->second_ns), by_code(snapshot, found->second_stack, "by", code));
 }
 
-/* Describes the successful and the refused free with their times, if the recorded events reach back far
- * enough. */
+/* Describes both frees with their times, if the recorded events reach back far enough. */
 static void describe(const gp_snapshot_t *snapshot, const gp_double_free_t *found, gp_sentence_t *sentence)
 {
   char when[GP_NUMBER_BYTES], again[GP_NUMBER_BYTES], first[PLACE_BYTES], second[PLACE_BYTES],

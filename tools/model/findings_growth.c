@@ -17,8 +17,7 @@
 #define RATE_NS        UINT64_C(1000000000) /* shorter histories give no rate and no projection */
 #define FAR_NS         (UINT64_C(30) * 24 * 3600 * 1000000000) /* longest projection: 30 days */
 
-/* Writes the grower's name, "Cache::grow() cache.cu:33", or or "code without a call stack". Returns
- * buffer. */
+/* Writes the grower's name, "Cache::grow() cache.cu:33", or "code without a call stack". Returns buffer. */
 static char *describe(const gp_snapshot_t *snapshot, const gp_grower_t *grower, char *buffer)
 {
   gp_owner_text_t text;
@@ -90,8 +89,7 @@ static common_t add_growers(
   return common;
 }
 
-/* Returns true if memory ran out on the device although the failed request would have fitted without the
- * growth. */
+/* Returns true if memory ran out on the device, and the request would have fitted without the growth. */
 static bool explains_oom(const gp_findings_t *findings, const gp_growth_room_t *room, uint64_t held)
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom");
@@ -103,8 +101,8 @@ static bool explains_oom(const gp_findings_t *findings, const gp_growth_room_t *
          (gp_snapshot_uint(oom, "requested", &requested) != 1 || room->grown >= requested);
 }
 
-/* Returns true if the history extends to the end of the program. Otherwise the program may have freed memory
- * afterwards. */
+/* Returns true if the history extends to the end of the program. Otherwise memory may have been freed
+ * later. */
 static bool has_ended(const gp_findings_t *findings)
 {
   const char *reason = gp_findings_reason(findings);

@@ -30,8 +30,7 @@ static bool is_first(const gp_summary_device_t *device)
 }
 
 /* Replays the run with the change `trial` and returns the hit rate. Returns 0 if the rate is not clearly
- * better than both the recorded one and that of a replay without a change, or if the run cannot be
- * replayed. */
+ * better than the recorded one and that of an unchanged replay, or if the run cannot be replayed. */
 static double try(gp_findings_t *findings, int device, const gp_trial_t *trial, double rate)
 {
   static const gp_trial_t as_recorded = {GP_OPTION_COUNT, NULL, false};

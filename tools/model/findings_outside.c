@@ -15,8 +15,7 @@
 #define USED_SHARE  2 /* others that use over 1 / USED_SHARE are reported even if memory did not run out */
 #define POOLS_SHARE 20
 
-/* Returns the value of an environment variable of the process (process.environment), or "" if it is unset or
- * unknown. */
+/* Returns the value of an environment variable of the process (process.environment), or "" if unknown. */
 static const char *variable_of(const gp_snapshot_t *snapshot, const char *name)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");

@@ -29,8 +29,7 @@ typedef enum cause {
   CAUSE_PROGRAM, /* the program called empty_cache */
 } cause_t;
 
-/* A release: consecutive events that return segments, or parts of segments, to the driver. Sizes are in
- * bytes. */
+/* A release: consecutive events that return segments, or parts of them, to the driver. Sizes in bytes. */
 typedef struct returned {
   cause_t cause;
   size_t event; /* index of the first event */
@@ -69,8 +68,7 @@ static bool is_return(gp_event_kind_t kind)
   return kind == GP_EVENT_SEGMENT_FREE || kind == GP_EVENT_SEGMENT_UNMAP;
 }
 
-/* Returns true if the stack contains PyTorch's empty_cache, in Python or in C++, so that the program called
- * it. */
+/* Returns true if the program called PyTorch's empty_cache, which is then on the stack (Python or C++). */
 static bool is_of_program(const gp_snapshot_t *snapshot, int stack)
 {
   const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
@@ -167,8 +165,7 @@ static int find_returns(returns_t *returns, const gp_lifetimes_t *lifetimes, int
   return error;
 }
 
-/* Sums of the releases with one cause. Retries all count. Other releases count if at least half was allocated
- * again. */
+/* Sums of the releases with one cause. Retries always count; others if at least half was allocated again. */
 typedef struct sum {
   uint64_t count;
   uint64_t in_vain;
@@ -218,8 +215,7 @@ static char *place_of(const gp_snapshot_t *snapshot, int stack, const char *word
   return buffer;
 }
 
-/* Writes how long the releases took, "That took at least 1.2 s.", or "" if the time is unknown. Returns
- * buffer. */
+/* Writes how long the releases took, "That took at least 1.2 s.", or "" if unknown. Returns buffer. */
 static char *time_of(const gp_snapshot_t *snapshot, const sum_t *sum, char *buffer, size_t capacity)
 {
   buffer[0] = '\0';

@@ -13,8 +13,7 @@
 /* Added to advice of pool types that do not keep whole blocks (doc/memory-types.md) */
 #define UNLESS_SHARED "; use it only if the program shares no memory with other processes or devices"
 
-/* Returns true if the replayed pool type differs from the recorded one. The recorded type is never
- * advised. */
+/* Returns true if the replayed pool type differs from the recorded one, which is never advised. */
 static bool is_other(const gp_findings_t *findings, const gp_type_figures_t *tried)
 {
   return strcmp(tried->type, gp_findings_setting(findings, "type")) != 0;
@@ -61,8 +60,7 @@ void gp_remedies_settle_type(gp_findings_t *findings, gp_finding_t *oom)
   const gp_tried_types_t *tried = findings->tried;
   const gp_type_figures_t *best = NULL;
 
-  /* Raising the limit takes memory that was meant for other users. Another pool type stays within the
-   * limit. */
+  /* A larger limit takes memory that was meant for other users. Another pool type stays within the limit. */
   bool sets_limit = gp_remedy_sets(&oom->remedy, "GPUPOOL_LIMIT");
   if (!tried || !tried->is_complete || !gp_findings_know_settings(findings) || tried->now.refused == 0 ||
       !(gp_remedy_is_empty(&oom->remedy) || sets_limit))

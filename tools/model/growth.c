@@ -233,9 +233,8 @@ static bool is_whole(const group_t *group)
   return (group->key >> DEVICE_BITS & ((1u << CLASS_BITS) - 1)) == WHOLE;
 }
 
-/* Returns true if a line grows as a whole: its total over all sizes grows, for example because larger buffers
- * replace smaller ones. At least half must be added after the first window, in which programs load
- * weights. */
+/* Returns true if a line grows as a whole: its total over all sizes grows, as when larger buffers replace
+ * smaller ones. At least half must be added after the first window, in which programs load weights. */
 static bool grows_as_a_whole(const build_t *build, group_t *group)
 {
   return !build->lines[group->line].is_of_size && grows(group) &&
@@ -289,8 +288,7 @@ static int compare_growers(const void *a, const void *b)
   return grown(x) != grown(y) ? grown(x) > grown(y) ? -1 : 1 : x->stack - y->stack;
 }
 
-/* Computes the room left on the device: idle memory, and memory that is neither reserved nor in use by other
- * processes. */
+/* Computes the room on the device: idle memory, and memory neither reserved nor in use by other processes. */
 static void measure_room(const gp_snapshot_device_t *device, gp_growth_room_t *room)
 {
   const gp_stats_t *stats = &device->stats;

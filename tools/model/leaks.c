@@ -68,8 +68,7 @@ static char *make_stack_key(const gp_snapshot_t *snapshot, int stack, digest_t *
   return text;
 }
 
-/* The leak of the latest life with this stack on this device. The next such life usually belongs to the same
- * leak. */
+/* The leak of the latest life with this stack on this device. The next life usually has the same leak. */
 typedef struct last {
   size_t leak; /* index of the leak plus one; 0: none yet */
   const char *kind;

@@ -11,8 +11,7 @@
 #include "tools/saturated.h"
 #include "tools/model/suppressions.h"
 
-/* The allocations of one stack, kind of memory and device. Without recorded stacks, the allocations of one
- * size. */
+/* The allocations of one stack, kind of memory and device. Without a recorded stack, those of one size. */
 typedef struct gp_leak {
   char *key; /* equal for equal stacks in any snapshot: function names or, if unknown, module offsets */
   const gp_snapshot_t *snapshot; /* the snapshot that `stack` belongs to */

@@ -80,8 +80,7 @@ static gp_life_t *add_life(build_t *build, int device, uint64_t block)
   return life;
 }
 
-/* Processing of events. Events without a valid device are ignored; the reader has checked all other
- * columns. */
+/* Processing of events. Ignores events without a valid device; the reader has checked all other columns. */
 
 /* Sets the kind of memory. Borrows `what` from the snapshot, which outlives the lifetimes. */
 static void set_kind(gp_life_t *life, const char *what)

@@ -53,9 +53,9 @@ static inline uint64_t gp_memory_requested(const gp_memory_t *memory)
 }
 
 /*
- * Returns the earliest moment at which most memory that `filter` selects was in use, on `device` or on all
- * devices together (GP_REQUEST_ALL_DEVICES). Sets *ret_bytes to the bytes at that moment. Counts requested
- * bytes of device memory, pooled or forwarded.
+ * Returns the earliest moment at which the memory in use that `filter` selects was largest, on `device` or on
+ * all devices together (GP_REQUEST_ALL_DEVICES). Sets *ret_bytes to the bytes at that moment. Counts
+ * requested bytes of device memory, pooled or forwarded.
  */
 uint32_t gp_memory_peak(
     const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint64_t *ret_bytes);

@@ -7,8 +7,7 @@
 
 #include "tools/model/lifetimes.h"
 
-/* A part of a segment: a block, or the idle bytes between two blocks. Parts have the same states as
- * blocks. */
+/* A part of a segment: a block, or the idle bytes between two blocks. Parts have the states of blocks. */
 typedef struct gp_map_part {
   uint64_t offset; /* offset from the beginning of the segment */
   uint64_t size;

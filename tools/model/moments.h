@@ -1,6 +1,6 @@
 /*
- * The moment that a report describes. All devices share one moment, so that sums make sense: the peak is when
- * all devices together had most memory in use. If events have no times, the state of the other devices at a
+ * The moment that a report describes. All devices share one moment, so that sums make sense: at the peak, all
+ * devices together had the most memory in use. If events have no times, the state of the other devices at a
  * moment is unknown. Then the peak concerns one device, as the moment of an out-of-memory event always does.
  */
 #ifndef GP_TOOLS_MODEL_MOMENTS_H
@@ -22,8 +22,7 @@ typedef struct gp_moments {
 /* Sets moments to the end of the snapshot, on all devices. */
 void gp_moments_end(gp_moments_t *moments, const gp_lifetimes_t *lifetimes);
 
-/* Sets moments to the peak, when all devices together had most memory in use. Counts the memory that `filter`
- * selects. */
+/* Sets moments to the peak: when all devices together had the most selected memory in use. */
 void gp_moments_peak(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter);
 
 /* Sets moments to an out-of-memory event, which must have a moment, on the event's device. `number` is its
@@ -40,8 +39,7 @@ int gp_moments_find(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, cons
  * `filter`, which may be all devices. */
 int gp_moments_device(const gp_moments_t *moments, const gp_filter_t *filter);
 
-/* Gets the time of the moment. Returns false if the moment precedes the first event, or if events have no
- * times. */
+/* Gets the time of the moment. Returns false if no event precedes the moment, or if events have no times. */
 bool gp_moments_time(const gp_moments_t *moments, const gp_lifetimes_t *lifetimes, uint64_t *ret_ns);
 
 /* Writes "when memory ran out on device 1 (24.3 ms, event 1234)", truncated to capacity. Returns buffer. */
@@ -49,8 +47,7 @@ char *gp_moments_describe(
     const gp_moments_t *moments, const gp_lifetimes_t *lifetimes, char *buffer, size_t capacity);
 
 /* Sums the memory that `filter` selects (NULL: everything) on `device`, or on all devices together
- * (GP_REQUEST_ALL_DEVICES), at `moments`. All figures are zero for a device that `moments` does not
- * concern. */
+ * (GP_REQUEST_ALL_DEVICES), at `moments`. The figures of a device that `moments` does not concern are 0. */
 void gp_moments_memory(const gp_moments_t *moments, const gp_lifetimes_t *lifetimes,
     const gp_filter_t *filter, int device, gp_memory_t *ret_memory);
 

@@ -33,8 +33,7 @@ typedef struct gp_oom_events {
  * there is no report, or if it names no device. */
 bool gp_oom_report_read(const gp_snapshot_t *snapshot, const char *key, gp_oom_t *ret_oom);
 
-/* Finds the out-of-memory events of the snapshot. Returns 0 or ENOMEM; call gp_oom_events_fini in any
- * case. */
+/* Finds the out-of-memory events. Returns 0 or ENOMEM; call gp_oom_events_fini in any case. */
 int gp_oom_events_init(gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes);
 void gp_oom_events_fini(gp_oom_events_t *ooms);
 

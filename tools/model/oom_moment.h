@@ -39,8 +39,7 @@ static inline bool gp_oom_could_fit(const gp_oom_moment_t *oom)
  * earlier moment it is unless the events contradict each other. */
 bool gp_memory_knows_reserved(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device);
 
-/* Gets the largest idle piece on `device` (0: none) and the number of segments at that moment. Returns 0 or
- * ENOMEM. */
+/* Gets the largest idle piece on `device` (0: none) and the number of segments. Returns 0 or ENOMEM. */
 int gp_memory_hole(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device,
     uint64_t *ret_bytes, uint64_t *ret_segments);
 

@@ -9,7 +9,7 @@
 #include "tools/saturated.h"
 #include "tools/symbols/stack_owners.h"
 
-/* The memory that one stack has in use or has freed. The stack belongs to an owner, and to a place in that
+/* The memory that one stack has in use or has freed. The stack belongs to an owner and a place in the
  * owner. */
 typedef struct share {
   char *key;    /* identifies the owner in comparisons */
@@ -151,7 +151,7 @@ static size_t largest_groups(const build_t *build, group_t *ret_groups)
   return count;
 }
 
-/* Returns a stack of the place that has most memory in use, and the owner's number of lines in *ret_lines. */
+/* Returns a stack of the place with the most memory in use, and the owner's number of lines in *ret_lines. */
 static int largest_place(const build_t *build, const group_t *group, size_t *ret_lines)
 {
   uint64_t most = 0, bytes = 0;

@@ -10,7 +10,7 @@
 #define GP_OWNERS 3
 
 /* A function, or one of its lines where a program or script begins. Unknown texts are NULL. `line`, `through`
- * and `operation` describe the place in the function with most memory in use. */
+ * and `operation` describe the place in the function with the most memory in use. */
 typedef struct gp_owner {
   char *function;  /* function name, "module+0xoffset", or "python3 train.py" for a script without frames */
   char *text;      /* the whole owner in one line, written by gp_owner_describe without the language */

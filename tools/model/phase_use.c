@@ -12,7 +12,7 @@ typedef struct walker {
   const gp_phase_changes_t *changes;
   size_t next;
   int32_t phase;
-  uint64_t highest; /* most bytes in use since the last change of phase */
+  uint64_t highest; /* the most bytes in use since the last change of phase */
 } walker_t;
 
 typedef struct build {
@@ -62,7 +62,7 @@ static void end_stay(build_t *build, walker_t *walker)
   walker->highest = build->held;
 }
 
-/* Returns true if the phase `now` is `at` or inside `at`. Then a thread that changes to `now` does not leave
+/* Returns true if the phase `now` is `at` or inside `at`. Then a thread that changes to `now` stays in
  * `at`. */
 static bool is_inside(const build_t *build, int32_t at, int32_t now)
 {

@@ -13,15 +13,15 @@
 typedef struct gp_phase_row {
   const char *name; /* belongs to the snapshot */
   uint64_t times;   /* number of times the phase began */
-  /* Most bytes that the program had in use, on all devices together, while a thread was in the phase or in a
-   * range inside the phase. For ranges of the process: while they were the newest open range. */
+  /* ^The most bytes that the program had in use, on all devices together, while a thread was in the phase or
+   * a range inside it. For ranges of the process: while they were the newest open range. */
   uint64_t peak;
   uint64_t
       left; /* bytes allocated in the phase, or in ranges inside it, that are in use at the report's moment */
   uint64_t ends;      /* times the phase ended while events were recorded; 0: the next three are unknown */
   uint64_t first_end; /* bytes that the program had in use when the phase first ended, and ... */
   uint64_t last_end;  /* ... when it last ended; the difference shows growth from step to step */
-  uint64_t most_end;  /* most bytes in use at any end of the phase */
+  uint64_t most_end;  /* the most bytes in use at any end of the phase */
 } gp_phase_row_t;
 
 typedef struct gp_phase_use {

@@ -39,8 +39,7 @@ static bool is_phase(const void *self, size_t item, const void *key)
   return phase->parent == wanted->parent && strcmp(phase->name, wanted->name) == 0;
 }
 
-/* Begins a phase: adds it if missing, and counts the beginning. Returns its index, or -1 if memory runs
- * out. */
+/* Begins a phase: adds it if missing, and counts it. Returns its index, or -1 if memory runs out. */
 static int32_t begin_phase(gp_phases_t *phases, const char *name, int32_t parent)
 {
   const gp_phase_t key = {.name = name, .parent = parent};

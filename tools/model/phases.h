@@ -47,12 +47,11 @@ int gp_phases_init(gp_phases_t *phases, const gp_snapshot_t *snapshot);
 void gp_phases_fini(gp_phases_t *phases);
 
 /* Returns the index in phases->phases of the phase that `thread` was in at time_ns, or -1 if it was in none.
- * Any thread is legal. GP_FILTER_UNKNOWN, the thread of memory that is older than the events, is in no
- * phase. */
+ * Any thread is legal. GP_FILTER_UNKNOWN, the thread of memory older than the events, is in no phase. */
 int32_t gp_phases_at(const gp_phases_t *phases, int thread, uint64_t time_ns);
 
-/* Returns the changes of the thread (or process) that spent most time in phases up to until_ns. Reports use
- * this if they have room for one thread only. */
+/* Returns the changes of the thread (or process) that spent the most time in phases up to until_ns. Reports
+ * use this if they have room for one thread only. */
 const gp_phase_changes_t *gp_phases_main(const gp_phases_t *phases, uint64_t until_ns);
 
 #endif

@@ -21,8 +21,7 @@ bool gp_remedy_sets(const gp_remedy_t *remedy, const char *name)
   return false;
 }
 
-/* Replaces the advice to raise the limit if memory grows, because a higher limit would only postpone the
- * failure. */
+/* Replaces the advice to raise the limit if memory grows. A higher limit would only postpone the failure. */
 static void refuse_limit(gp_findings_t *findings, gp_finding_t *oom)
 {
   if (!gp_remedy_sets(&oom->remedy, "GPUPOOL_LIMIT"))
@@ -116,8 +115,8 @@ static void find_freed_room(
   *ret_room = room;
 }
 
-/* Advises to free the memory of the largest owner, on a device with divided segments, if the result would
- * contain a large enough idle piece. */
+/* Advises to free the memory of the largest owner on a device with divided segments. Gives the advice only if
+ * the result would contain a large enough idle piece. */
 static void settle_cut_owner(
     gp_findings_t *findings, gp_finding_t *finding, const gp_oom_t *oom, const gp_owners_t *owners)
 {
@@ -136,8 +135,7 @@ static void settle_cut_owner(
 }
 
 /* Returns the index of the owner that made the failed request, if it has many blocks in use and never freed
- * one. No setting would help such a program for long. Returns the number of owners if there is no such
- * owner. */
+ * one. No setting would help such a program for long. Otherwise returns the number of owners. */
 static size_t find_never_freeing(const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
@@ -191,8 +189,7 @@ static bool settle_never_freed(gp_findings_t *findings, gp_finding_t *oom, gp_fi
   return true;
 }
 
-/* Advises that the largest owner use less memory, if it has at least as many bytes as were missing on the
- * device. */
+/* Advises the largest owner to use less memory, if it has at least the bytes missing on the device. */
 static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
 {
   const gp_summary_t *summary = findings->summary;

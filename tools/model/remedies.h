@@ -28,9 +28,8 @@ void gp_remedies_settle_type(gp_findings_t *findings, gp_finding_t *oom);
 /* Adds settings of PyTorch's allocator to existing findings, as far as the recorded settings allow. */
 void gp_remedies_settle_pytorch(gp_findings_t *findings);
 
-/* Makes expandable_segments the remedy of a finding. Writes the value of PYTORCH_CUDA_ALLOC_CONF with that
- * setting to `conf`, for the advice. Returns false unless the snapshot shows that expandable_segments is
- * off. */
+/* Makes expandable_segments the remedy of a finding, and writes the value of PYTORCH_CUDA_ALLOC_CONF with
+ * that setting to `conf`. Returns false unless the snapshot shows that expandable_segments is off. */
 bool gp_remedies_expand(gp_findings_t *findings, gp_finding_t *finding, char conf[static GP_CONF_BYTES]);
 
 #endif

@@ -111,8 +111,8 @@ static bool sets_the_same(const gp_finding_t *a, const gp_finding_t *b)
          strcmp(x->settings[0].value, y->settings[0].value) == 0;
 }
 
-/* Keeps the advice of a setting only in the worst of several findings that advise it, or in the first if
- * several are equally bad. */
+/* If several findings advise the same setting, keeps the advice only in the worst one. If several are equally
+ * bad, keeps it in the first. */
 static void say_once(gp_findings_t *findings)
 {
   for (size_t i = 0; i < findings->count; i++) {

@@ -140,8 +140,7 @@ static int count_lives(
   return 0;
 }
 
-/* Returns true if the frame's code was compiled without -g. Only the offset distinguishes such frames of one
- * function. */
+/* Returns true if the code was compiled without -g. Only offsets distinguish such frames of one function. */
 static bool lacks_line(const gp_snapshot_frame_t *frame)
 {
   return frame->function[0] && !frame->file[0] && frame->module >= 0;
@@ -171,8 +170,7 @@ static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int fram
   return gp_frame_describe(snapshot, frame, buffer, NAME_BYTES);
 }
 
-/* Returns the index of the site called `name`, and adds the site if missing. Returns SIZE_MAX if memory runs
- * out. */
+/* Returns the index of the site `name`, and adds it if missing. Returns SIZE_MAX if memory runs out. */
 static size_t site_of(build_t *build, const char *name)
 {
   gp_sites_t *sites = build->sites;

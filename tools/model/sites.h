@@ -11,7 +11,7 @@
 
 typedef enum gp_site_measure {
   GP_SITE_LIVE,      /* in use at the report's moment */
-  GP_SITE_PEAK,      /* in use when all devices together had most memory in use */
+  GP_SITE_PEAK,      /* in use when all devices together had the most memory in use */
   GP_SITE_TOTAL,     /* all allocations */
   GP_SITE_TEMPORARY, /* part of GP_SITE_TOTAL that was freed before any other allocation on the device */
   GP_SITE_MEASURES
@@ -42,7 +42,7 @@ typedef struct gp_site {
   size_t seen; /* private: index of the stack that was counted last, plus one */
 } gp_site_t;
 
-/* The moment at which one device had most memory in use. */
+/* The moment at which one device had the most memory in use. */
 typedef struct gp_site_peak {
   int device;
   uint64_t time_ns;
@@ -86,8 +86,7 @@ size_t gp_site_peaks(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     gp_site_peak_t ret_peaks[GP_SNAPSHOT_DEVICES]);
 
 /* Sorts by the flat bytes of `measure` (with `by_count`, by flat allocations), largest first; then by
- * cumulative bytes, then by name. Memory without a stack comes after these. Sites where the measure is 0 come
- * last. */
+ * cumulative bytes, then by name. Memory without a stack follows; sites where the measure is 0 come last. */
 void gp_sites_sort(gp_sites_t *sites, gp_site_measure_t measure, bool by_count);
 
 #endif

@@ -31,8 +31,7 @@ size_t gp_suppressions_parse(gp_suppressions_t *suppressions, char *text, const 
 int gp_suppressions_load(gp_suppressions_t *suppressions, const char *path);
 void gp_suppressions_fini(gp_suppressions_t *suppressions);
 
-/* Returns the first suppression that matches a frame of the stack, or NULL if none does. The stack may be
- * -1. */
+/* Returns the first suppression that matches a frame of the stack, or NULL. The stack may be -1. */
 gp_suppression_t *gp_suppressions_find(
     const gp_suppressions_t *suppressions, const gp_snapshot_t *snapshot, int stack);
 

@@ -88,7 +88,7 @@ static int add_mark(build_t *build, size_t event, uint64_t time_ns)
   return 0;
 }
 
-/* Fills the curve. Starts with the first event inside the selected time, even if later events have earlier
+/* Fills the curve. Starts with the first event in the selected time, even if later events have earlier
  * times. */
 static int follow(build_t *build)
 {

@@ -9,7 +9,7 @@
 
 /*
  * One of the equal parts of the time, in bytes. "held" is the program's memory in use. Forwarded memory
- * counts as both held and reserved. Invariants: held_least <= held_end <= held_most, and reserved_end <=
+ * counts as both held and reserved. Invariants: held_least <= held_end <= held_most; reserved_end <=
  * reserved_most.
  */
 typedef struct gp_timeline_point {
@@ -55,8 +55,7 @@ int gp_timeline_init(
     gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, size_t points);
 void gp_timeline_fini(gp_timeline_t *timeline);
 
-/* Gets the held and the reserved bytes of `device` at `moments`, counted as in a point. *ret_reserved is 0 if
- * unknown. */
+/* Gets the held and reserved bytes of `device` at `moments`, as in a point. *ret_reserved is 0 if unknown. */
 void gp_timeline_at(const gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
     const gp_moments_t *moments, int device, uint64_t *ret_held, uint64_t *ret_reserved);
 

@@ -40,7 +40,7 @@ bool gp_block_map_put(gp_block_map_t *map, const gp_block_entry_t *entry);
  * no such entry. */
 bool gp_block_map_take(gp_block_map_t *map, uint64_t key, gp_block_entry_t *ret_entry);
 
-/* Returns a copy of the entries sorted by key, or NULL if memory runs out. The caller frees the copy with
+/* Returns a copy of the entries sorted by key, or NULL if memory runs out. The caller frees it with
  * free(). */
 gp_block_entry_t *gp_block_map_sorted(const gp_block_map_t *map);
 

@@ -48,8 +48,7 @@ void gp_input_begin(gp_input_t *input, size_t bytes);
 /* Extends the window to the end of the input. Returns false after an error. */
 bool gp_input_read_all(gp_input_t *input);
 
-/* Transfers ownership of the window's buffer to the caller, who frees it. Illegal for an input with borrowed
- * text. */
+/* Transfers ownership of the buffer to the caller, who frees it. Illegal for an input with borrowed text. */
 char *gp_input_take(gp_input_t *input, size_t *ret_length);
 
 /*

@@ -142,8 +142,7 @@ bool gp_json_scan_member(gp_json_scan_t *scan, gp_json_slice_t *ret_name)
   size_t at = scan->at, keep = scan->keep;
   if (!gp_json_scan_string(scan, ret_name))
     return false;
-  /* Keep the name in the window until the value is in the window, too. Then a later peek does not move the
-   * name. */
+  /* Keep the name in the window until the value is there, too. Then a later peek does not move the name. */
   if (at < keep)
     scan->keep = at;
   bool good = gp_json_scan_peek(scan) == ':' || gp_json_scan_fail(scan, scan->at, "a colon was expected");
@@ -239,8 +238,7 @@ static bool is_cut_short(const char *p, const char *end)
   return false;
 }
 
-/* Skips ASCII characters that need no escape; most characters are of this kind. Stops at the NUL at the
- * end. */
+/* Skips ASCII characters that need no escape, which most characters are. Stops at the NUL at the end. */
 static inline const char *skip_plain(const char *p)
 {
   while ((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' && *p != '\\')

@@ -68,8 +68,7 @@ bool gp_json_scan_begin(gp_json_scan_t *scan, char bracket);
  * reading the closing bracket. */
 bool gp_json_scan_element(gp_json_scan_t *scan);
 
-/* Advances to the next member of the object and reads its name. Returns false at the end or after an
- * error. */
+/* Advances to the next member of the object and reads its name. Returns false at the end or on an error. */
 bool gp_json_scan_member(gp_json_scan_t *scan, gp_json_slice_t *ret_name);
 
 /* Reads a string. */

@@ -30,12 +30,11 @@
 
 #define GP_COLUMN_PAGE 1024
 
-/* One page of a column. Value i is `least` plus the `width` bits from bit i * width on, shifted left by
- * `shift`. */
+/* One page of a column. Value i is `least` plus (the `width` bits from bit i * width on) << shift. */
 typedef struct gp_column_page {
   int64_t least;
   uint64_t mask; /* a number whose lowest `width` bits are set */
-  /* Lowest bit first. Has 8 bytes more than the values need, so that an 8-byte read of any value stays
+  /* ^Lowest bit first. 8 bytes longer than the values need, so that an 8-byte read of any value stays
    * inside. */
   unsigned char *bits;
   uint8_t width; /* at most 57, or exactly 64; so no value spans 9 bytes */
@@ -54,8 +53,7 @@ typedef struct gp_column {
 gp_column_t *gp_column_create(void);
 void gp_column_destroy(gp_column_t *column); /* NULL is legal */
 
-/* Appends values to an unfinished column. Returns false if memory runs out; then the column can only be
- * destroyed. */
+/* Appends values to an unfinished column. Returns false if memory runs out; then only destroy the column. */
 bool gp_column_append(gp_column_t *column, const int64_t *values, size_t count);
 
 /* Finishes the column, which is read-only from now on. Returns false if memory runs out; then the column can
@@ -268,8 +266,7 @@ typedef struct gp_snapshot_owner {
   int place;     /* position of the owner; -1: the stack is empty */
   int through;   /* function that the owner called, of the user or of a library */
   int operation; /* framework operator that the owner called */
-  /* The owner is a script, and `place` is the script's interpreter, because the script's frames were not
-   * recorded. */
+  /* ^The owner is a script. Its frames were not recorded, so `place` is the script's interpreter. */
   bool is_program;
 } gp_snapshot_owner_t;
 
@@ -348,8 +345,7 @@ void gp_snapshot_find_kinds(gp_snapshot_events_t *events);
 /* Returns the name that a snapshot uses for the action of such events (static), or "" for GP_EVENT_OTHER. */
 const char *gp_event_kind_name(gp_event_kind_t kind);
 
-/* How reports show events that do not change the memory in use. The members are columns of
- * format/actions.def. */
+/* How reports show events that do not change the memory in use: columns of format/actions.def. */
 typedef struct gp_event_look {
   const char *instant; /* "": not shown as an instant */
   char letter;         /* '\0': not shown as a mark */
@@ -358,8 +354,7 @@ typedef struct gp_event_look {
 
 gp_event_look_t gp_event_look(gp_event_kind_t kind);
 
-/* Returns the state with this name, or GP_SNAPSHOT_OTHER if the name is unknown. `name` need not end with a
- * NUL. */
+/* Returns the state called `name`, or GP_SNAPSHOT_OTHER if unknown. `name` need not end with a NUL. */
 gp_snapshot_state_t gp_snapshot_state_of(const char *name, size_t length);
 
 /* Returns the name that a snapshot uses for the state (static), or "" for GP_SNAPSHOT_OTHER. */

@@ -93,8 +93,7 @@ void gp_addresses_fini(gp_addresses_t *addresses)
 }
 
 /* Sizes as measured on hardware (doc/gpu-results.md, G8 and G17). An allocation above 1 MiB uses whole pages
- * of 2 MiB. Smaller allocations share pages, in units of 512 bytes. A shared page is freed with its last
- * piece. */
+ * of 2 MiB. Smaller allocations share pages, in units of 512 bytes. The last free releases a shared page. */
 #define PAGE       (2 * GP_MIB)
 #define SHARED_MAX GP_MIB
 #define UNIT       UINT64_C(512)
@@ -297,8 +296,8 @@ static int offline_fence_record(void *self, const gp_driver_context_t *context, 
   return 0;
 }
 
-/* Returns 0 if the fence is complete. If the lag is unknown, a fence is complete once all work before it is
- * known to be complete, usually because the program has just synchronized. */
+/* Returns 0 if the fence is complete. If the lag is unknown, a fence is complete when all work before it is
+ * known to be complete. This is usually because the program has just synchronized. */
 static int offline_fence_query(void *self, const gp_driver_context_t *context, void *fence)
 {
   gp_offline_driver_t *driver = self;

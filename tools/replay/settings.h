@@ -1,7 +1,6 @@
 /*
- * The pool's settings on the command line of replay and tune. These are the library's options that affect a
- * simulation. An option that is not given has its recorded value or else its default. The environment has no
- * effect.
+ * The pool's settings on the command line of replay and tune: the library's options that affect a simulation.
+ * An option that is not given has its recorded value or else its default. The environment has no effect.
  */
 #ifndef GP_TOOLS_REPLAY_SETTINGS_H
 #define GP_TOOLS_REPLAY_SETTINGS_H
@@ -22,8 +21,7 @@ bool gp_settings_has(gp_option_id_t id);
  * `offset` in the command's own structure. */
 void gp_settings_parameters(gp_parameter_t *ret_parameters, size_t offset);
 
-/* Checks the given settings; "all" is legal as a type. Returns 0, or GP_EXIT_USAGE after printing
- * messages. */
+/* Checks the given settings; "all" is legal as a type. Returns 0, or GP_EXIT_USAGE after messages. */
 int gp_settings_check(const gp_settings_t *settings, const char *command);
 
 /* The simulated device, from --capacity and --ready. */

@@ -227,7 +227,7 @@ static uint64_t call_count(const run_t *run)
   return count;
 }
 
-/* Performs the first allocation on a device. No kernel runs yet, so the calls cost as much as on an idle
+/* Performs the first allocation on a device. No kernel runs yet, so calls cost as much as on an idle
  * device. */
 static void begin_device(run_t *run, const gp_step_t *step, block_t *block)
 {

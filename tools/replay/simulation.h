@@ -46,8 +46,8 @@ typedef struct gp_final_blocks {
 
 void gp_final_blocks_fini(gp_final_blocks_t *blocks);
 
-/* Simulates a workload. `capacity` is in bytes per device. With 0, uses the recorded capacity, or no limit if
- * that is unknown. `passes` is 1 or 2. Unless ret_blocks is NULL, the caller frees *ret_blocks with
+/* Simulates a workload. `capacity` is in bytes per device; 0 means the recorded capacity, or no limit if it
+ * is unknown. `passes` is 1 or 2. Unless ret_blocks is NULL, the caller frees *ret_blocks with
  * gp_final_blocks_fini, whatever the result. Returns 0 or ENOMEM. Equal workloads and options give equal
  * results. */
 int gp_simulate(gp_simulation_t *ret_simulation, const gp_workload_t *workload, const gp_options_t *options,

@@ -12,8 +12,7 @@
 /*
  * Reads rows of text. These are the traces of test/prog/replay and of `gpupool export --to csv`, and the logs
  * of RMM's logging_resource_adaptor (rmm/mr/logging_resource_adaptor.hpp). All memory counts as allocated by
- * cudaMalloc on device 0, because such tables do not show whether frees in one stream are complete for
- * another stream.
+ * cudaMalloc on device 0. Such tables do not show whether one stream's frees are complete for another stream.
  */
 
 #define TRACE_HEADING "op,id,size,stream"

@@ -1,5 +1,5 @@
 /*
- * The readers of workloads. Each fills a zeroed workload. Only workload_snapshot.c can add recorded
+ * The readers of workloads. Each fills a zeroed workload. Only workload_snapshot.c adds recorded
  * synchronizations.
  */
 #ifndef GP_TOOLS_REPLAY_WORKLOAD_PARTS_H

@@ -29,8 +29,7 @@ bool gp_event_log_oom(gp_event_log_t *log, int64_t time_us, uint64_t size, int s
  * log and never freed becomes one additional block. */
 bool gp_event_log_end_device(gp_event_log_t *log, uint64_t bytes_before);
 
-/* The kind of a log, which is an index into gp_import_logs. gp_event_log_end ends the log; call it in any
- * case. */
+/* The kind of a log, an index into gp_import_logs. gp_event_log_end ends the log; call it in any case. */
 typedef enum gp_log_kind { GP_LOG_PROFILE, GP_LOG_TIMELINE, GP_LOG_RMM } gp_log_kind_t;
 bool gp_event_log_end(gp_event_log_t *log, gp_log_kind_t kind);
 

@@ -30,8 +30,7 @@ static const gp_snapshot_member_t block_members[] = {
     {.name = NULL},
 };
 
-/* A segment or forwarded allocation that is being read. Members that depend on "device" may come before
- * it. */
+/* A segment or forwarded allocation that is being read. Members that depend on "device" may precede it. */
 typedef struct segment_parse {
   gp_snapshot_segment_t segment;
   gp_snapshot_t *snapshot;

@@ -33,8 +33,7 @@ static const struct {
 
 #define MAGIC_MOST 15 /* length of the longest magic number below */
 
-/* Returns a clause that describes the format of an input that is not a JSON object, or NULL if the format is
- * unknown. */
+/* Returns a clause about the format of an input that is not a JSON object, or NULL if it is unknown. */
 static const char *known_magic(const char *text, size_t length)
 {
   static const struct {

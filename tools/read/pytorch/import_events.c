@@ -1,6 +1,5 @@
 /*
- * Converts the events of a PyTorch snapshot, which has one list per device, into the columns of a gpupool
- * snapshot.
+ * Converts the events of a PyTorch snapshot, one list per device, into the columns of a gpupool snapshot.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -295,8 +294,8 @@ static bool put_in_order(gp_import_t *import, trace_t *traces, int trace_count)
   return good || gp_import_no_memory(import);
 }
 
-/* Replaces missing times. An event gets the time of the last event before it on the same device or, if there
- * is none, of the first event after it. Also makes the times of a device monotonic. */
+/* Replaces missing times. An event gets the time of the last event before it on the same device. If there is
+ * none, it gets that of the first event after it. Also makes the times of a device monotonic. */
 static void fill_times(int64_t *times, const trace_t *trace, int64_t first_us)
 {
   int64_t last_us = first_us;
@@ -322,8 +321,8 @@ static int64_t first_time(const int64_t *times, size_t count)
   return NO_TIME;
 }
 
-/* Uses the index of each event as its time. Snapshots of PyTorch 2.0 have no times, but their events are
- * ordered. */
+/* Uses the index of each event as its time. Events in snapshots of PyTorch 2.0 have an order, but no
+ * times. */
 static void number_events(gp_import_t *import)
 {
   size_t count = import->snapshot->events.count;
@@ -334,8 +333,7 @@ static void number_events(gp_import_t *import)
     import->columns[GP_COLUMN_TIME_NS][i] = (int64_t)i;
 }
 
-/* Returns true if PyTorch recorded events. It keeps the last event of each device even when it does not
- * record. */
+/* Returns true if PyTorch recorded events. It keeps the last event of each device even when not recording. */
 static bool has_history(const trace_t *traces, int trace_count)
 {
   for (int k = 0; k < trace_count; k++) {

@@ -69,8 +69,8 @@ static bool insert(replay_t *replay, size_t at, const part_t *part)
   return true;
 }
 
-/* If a part contains `address`, splits it there. *ret_at is the index of the first part at or after
- * `address`. */
+/* Splits the part that contains `address`, if any. *ret_at is the index of the first part from `address`
+ * on. */
 static bool cut(replay_t *replay, uint64_t address, size_t *ret_at)
 {
   size_t at = find(replay, address);

@@ -183,8 +183,7 @@ static bool read_traces(reader_t *reader)
   return scan->error ? scan_failed(reader) : good;
 }
 
-/* A small member. Its text is kept until the end, because a value is valid only while its part is being
- * read. */
+/* A small member. Its text is kept until the end, because a value is only valid while its part is read. */
 typedef struct kept {
   const char *name;
   char *text;
@@ -292,8 +291,7 @@ bool gp_import_read_json(gp_import_t *import, gp_input_t *input, gp_import_top_t
   return good;
 }
 
-/* Returns the kind of a list. A list of segments is a snapshot of PyTorch 1, and a list of lists is a memory
- * timeline. */
+/* Returns the kind of a list: a list of segments is a snapshot of PyTorch 1, a list of lists a timeline. */
 static gp_import_kind_t kind_of_list(gp_json_scan_t *scan)
 {
   gp_json_slice_t name;

@@ -147,8 +147,7 @@ bool gp_import_complete_frees(gp_import_t *import);
  * stack's index, or -1 for an empty list or NULL. */
 bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_stack);
 
-/* Adds a frame to the snapshot's table and sets *ret_index to its index. A NULL text and line 0 mean
- * unknown. */
+/* Adds a frame to the snapshot's table and sets *ret_index to its index. NULL and line 0 mean unknown. */
 bool gp_import_frame(
     gp_import_t *import, const gp_value_t *function, const gp_value_t *file, int line, int *ret_index);
 
@@ -177,8 +176,7 @@ typedef struct gp_import_range {
   uint64_t size;
 } gp_import_range_t;
 
-/* Ranges sorted by address. An array is fast enough, because there are few large blocks (see
- * import_extents.c). */
+/* Ranges sorted by address. There are few large blocks, so an array is fast enough (import_extents.c). */
 typedef struct gp_import_ranges {
   gp_import_range_t *items;
   size_t count;

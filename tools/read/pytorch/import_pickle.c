@@ -51,8 +51,7 @@ static bool push_kind(machine_t *machine, gp_value_kind_t kind, int64_t integer)
   return push(machine, &value);
 }
 
-/* Reads the argument of an opcode. Returns the next `bytes` bytes of the input, or NULL if the input is too
- * short. */
+/* Reads the next `bytes` bytes, an opcode's argument. Returns them, or NULL if the input is too short. */
 static const char *take(machine_t *machine, uint64_t bytes)
 {
   if (bytes > machine->tree->length - machine->at) {
@@ -193,8 +192,7 @@ static size_t traces_of(const machine_t *machine, size_t at)
   return base && base <= at && is_traces(machine, base - 1) ? base - 1 : 0;
 }
 
-/* Passes the segments to the taker. By then, all members of the outermost dict before the traces are
- * complete. */
+/* Passes the segments to the taker. All members of the outermost dict before the traces are complete then. */
 static bool take_segments(machine_t *machine, size_t traces)
 {
   for (size_t i = 1; i + 2 < traces; i += 2) {
@@ -232,8 +230,7 @@ static bool is_trace(machine_t *machine, size_t at)
   return true;
 }
 
-/* Passes events to the taker and frees each event, because two million events would take a gigabyte as
- * values. */
+/* Passes events to the taker and frees each event. Two million events would take a gigabyte as values. */
 static bool take_events(machine_t *machine, size_t first, size_t count)
 {
   const gp_import_taker_t *taker = machine->taker;

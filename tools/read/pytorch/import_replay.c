@@ -67,8 +67,7 @@ static bool meet(replay_t *replay, int device, uint64_t address, uint64_t size, 
          gp_import_unsplit_add(&replay->unsplit[device], &replay->blocks[device], address);
 }
 
-/* Adds the snapshot's blocks before all others, so that a block's index in final_blocks is its number minus
- * 1. */
+/* Adds the snapshot's blocks before all others. So a block's number minus 1 is its index in final_blocks. */
 static bool meet_final_blocks(replay_t *replay)
 {
   gp_snapshot_t *snapshot = replay->import->snapshot;
@@ -389,8 +388,7 @@ static bool has_parts(const replay_t *replay, int device)
   return false;
 }
 
-/* Clears the figures that depend on segments, which a log does not contain, and on the completion of
- * frees. */
+/* Clears the figures that depend on the completion of frees, or on segments, which a log does not contain. */
 static void forget_segments(gp_snapshot_device_t *device)
 {
   gp_stats_t *stats = &device->stats;

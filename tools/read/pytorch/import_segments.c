@@ -171,8 +171,7 @@ static bool read_block(const gp_import_place_t *place, const gp_snapshot_segment
   block->requested = real_size && real_size->kind == GP_VALUE_INTEGER && real_size->integer >= 0
                          ? (uint64_t)real_size->integer
                          : block->size;
-  /* "address" exists since PyTorch 2.1. In older files the address follows from the sizes of the preceding
-   * blocks. */
+  /* "address" exists since PyTorch 2.1. Before, it follows from the sizes of the preceding blocks. */
   *address += block->size;
   return gp_import_number(place, "address", INT64_MAX, false, &block->address) &&
          gp_import_number(place, "requested_size", GP_IMPORT_NUMBER_MOST, false, &block->requested) &&

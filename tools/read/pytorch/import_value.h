@@ -78,8 +78,7 @@ void gp_value_tree_clear(gp_value_tree_t *tree);
 bool gp_value_tree_fail(gp_value_tree_t *tree, size_t at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Counts bytes that are about to be allocated. Returns false if they exceed the limit for an input of this
- * size. */
+/* Counts bytes about to be allocated. Returns false if they exceed the limit for an input of this size. */
 bool gp_value_tree_account(gp_value_tree_t *tree, size_t bytes);
 
 /* Makes room for one more item in an array of *room items, of which `count` are in use. `items` is the

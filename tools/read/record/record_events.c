@@ -8,8 +8,7 @@
 #include "tools/read/record/record_parts.h"
 #include "base/sort.h"
 
-/* The number of chunks for the maximum of GPUPOOL_TRACE_EVENTS. Smaller rings have fewer and smaller
- * chunks. */
+/* The number of chunks for the largest GPUPOOL_TRACE_EVENTS. Smaller rings have fewer and smaller chunks. */
 #define CHUNKS_MAX (gp_option_table[GP_OPTION_trace_events].maximum / GP_CHUNK_RECORDS + 1)
 
 /* Larger times, which are centuries after the start, are invalid. So are times before the start: a part of
@@ -39,8 +38,7 @@ static bool is_sound(const gp_record_t *record, const gp_event_record_t *event)
          pair_is_sound(record, event);
 }
 
-/* Removes the invalid events of a chunk, and all events from index `room` on. Returns the number of remaining
- * events. */
+/* Removes invalid events, and those from index `room` on, from a chunk. Returns the number that remain. */
 static uint32_t clean_chunk(gp_record_t *record, gp_event_record_t *events, uint32_t count, size_t room)
 {
   uint32_t kept = 0;

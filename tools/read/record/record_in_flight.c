@@ -150,8 +150,7 @@ static void set_owner(gp_block_view_t *block, const gp_decoded_event_t *event)
   block->stream = block->has_stream ? (uint64_t)event->stream : 0;
 }
 
-/* Computes the runs of a device. Call it when the segments no longer change. Returns false if memory runs
- * out. */
+/* Computes the runs of a device, whose segments must be final. Returns false if memory runs out. */
 static bool make_runs(finishing_t *finishing, int device)
 {
   const gp_copied_array_t *segments = &finishing->record->copies[device].blocks;

@@ -21,8 +21,8 @@ static void use_description(gp_record_t *record)
   record->document.description = (gp_description_t){length ? section + sizeof(length) : "", (size_t)length};
 }
 
-/* Returns true if the record was written on this host. On another host, the pid of the process means
- * nothing. */
+/* Returns true if the record was written on this host. The pid of a process on another host is
+ * meaningless. */
 static bool is_of_this_host(const gp_record_t *record)
 {
   const char *host = gp_description_find(&record->document.description, "host");

@@ -59,8 +59,7 @@ static uint64_t end_of(const gp_block_view_t *block)
   return block->address + block->size;
 }
 
-/* Sorts the blocks by address. If two blocks overlap, one of them is damaged, and the older one is
- * dropped. */
+/* Sorts the blocks by address. If two blocks overlap, one is damaged, and the older one is dropped. */
 static void sort_blocks(gp_record_t *record, gp_copied_array_t *array)
 {
   for (size_t i = 0; i < array->count; i++)
@@ -212,8 +211,7 @@ static bool find_data(int fd, uint64_t offset, uint64_t end, uint64_t *ret_begin
   return *ret_begin < *ret_end;
 }
 
-/* Reads [offset, offset + bytes) into zeroed memory, and does not touch the memory of holes. Returns 0 or an
- * errno. */
+/* Reads [offset, offset + bytes) into zeroed memory. Leaves holes untouched. Returns 0 or an errno. */
 static int read_sparse(int fd, char *zeroed, size_t bytes, uint64_t offset)
 {
   uint64_t begin, end;
@@ -244,8 +242,7 @@ static bool check_header(gp_record_t *record, const gp_record_header_t *header)
   return true;
 }
 
-/* Returns the first section that was read before and overlaps this section, or GP_SECTION_COUNT if there is
- * none. */
+/* Returns the first section read earlier that overlaps this section, or GP_SECTION_COUNT for none. */
 static gp_section_t find_overlap(
     const gp_record_t *record, const gp_record_header_t *header, gp_section_t section)
 {
