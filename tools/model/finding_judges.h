@@ -1,6 +1,5 @@
 /*
- * Declares the judges, which are the functions that make the findings, the texts of the findings, and helpers
- * that several judges use.
+ * Declares the judges, which make the findings, the texts of the findings, and helpers of several judges.
  */
 #ifndef GP_TOOLS_MODEL_FINDING_JUDGES_H
 #define GP_TOOLS_MODEL_FINDING_JUDGES_H

@@ -10,8 +10,7 @@
 
 #define PIECE                                                                                                \
   (2 * GP_MIB) /* PyTorch's kSmallBuffer; its larger pieces, from 20 MiB on, are all multiples of PIECE */
-/* Share of all allocations that are pieces. A cache makes a larger share, but not only pieces, since some
- * tensors are small. */
+/* Share of all allocations that are pieces. A cache makes a larger share; some of its tensors are small. */
 #define PIECE_SHARE 0.95
 #define CACHE_SHARE 0.5
 #define CACHE_BYTES (64 * GP_MIB)
@@ -26,7 +25,7 @@ static const struct {
 #define FRAMEWORK_COUNT (sizeof(frameworks) / sizeof(frameworks[0]))
 
 typedef struct held {
-  uint64_t bytes; /* in use at the device's peak */
+  uint64_t bytes; /* bytes of the component in use at the device's peak */
   size_t count;   /* number of all allocations of the component */
   size_t pieces;  /* number of allocations whose size is a multiple of PIECE */
 } held_t;

@@ -67,8 +67,7 @@ static int driver_version(const gp_snapshot_t *snapshot)
   return cJSON_IsNumber(version) ? version->valueint : 0;
 }
 
-/* Advises the program to synchronize, which proves that work is complete, if the driver is too old for the
- * pool's fences. */
+/* Advises a call that proves that work is complete, if the driver is too old for the pool's fences. */
 static void advise_facts(gp_findings_t *findings, gp_finding_t *finding, const gp_summary_device_t *device)
 {
   int version = driver_version(findings->summary->snapshot);

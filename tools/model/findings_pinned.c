@@ -20,7 +20,7 @@
 #define HELD_BYTES    (64 * GP_MIB) /* memory that was not freed is reported from this many bytes, ... */
 #define HELD_BLOCKS   32            /* ... or this many blocks on */
 
-/* Number of buffers of one size that the program has freed and not requested again. */
+/* The buffers of one size that the program has freed and not requested again. */
 typedef struct idle {
   uint64_t size;
   uint64_t count;

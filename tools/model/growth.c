@@ -33,8 +33,8 @@ typedef struct group {
   uint64_t key;
   uint32_t line;
   uint32_t whole;  /* for a size class: index of the group of all the line's sizes */
-  uint32_t start;  /* moment of its first allocation */
-  uint32_t oldest; /* moment of the oldest allocation in use at the end; UINT32_MAX: none */
+  uint32_t start;  /* moment of the group's first allocation */
+  uint32_t oldest; /* moment of the group's oldest allocation in use at the end; UINT32_MAX: none */
   uint8_t device;
   bool has_begun;
   bool grows;              /* for the group of all sizes: the line grows as a whole */

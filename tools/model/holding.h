@@ -10,7 +10,7 @@
 typedef enum gp_owned { GP_OWNED_DEVICE, GP_OWNED_HOST /* page-locked */ } gp_owned_t;
 
 typedef struct gp_holding {
-  uint64_t blocks; /* in use */
+  uint64_t blocks; /* number of blocks in use */
   uint64_t least;  /* requested bytes of the smallest block in use; 0 without blocks */
   uint64_t most;   /* requested bytes of the largest block in use; 0 without blocks */
   uint64_t freed;  /* number of recorded blocks freed before the report's moment */

@@ -79,7 +79,7 @@ typedef struct build {
   gp_hash_index_t by_key; /* leaks by key */
   char **stack_keys;      /* by stack of the snapshot being read; NULL: not made yet */
   digest_t *digests;      /* by frame of the snapshot being read */
-  last_t *lasts;          /* by stack and device */
+  last_t *lasts;          /* latest leak of each stack and device */
   size_t device_count;
 } build_t;
 

@@ -33,10 +33,10 @@ typedef enum gp_life_kind {
 } gp_life_kind_t;
 
 /*
- * One use of a block, from its allocation to its free. Sizes in bytes.
- *   begin <= freed <= done; each is at most the last moment, or GP_LIFETIMES_NEVER
- *   is_held: done is GP_LIFETIMES_NEVER;   is_temporary: 0 < begin, and it was freed
- * There are millions, and each pass over them is bound by memory bandwidth, so the structure is small.
+ * One use of a block, from its allocation to its free. Sizes are in bytes. Invariants:
+ *   begin <= freed <= done; each is at most the last moment, or is GP_LIFETIMES_NEVER
+ *   is_held: done is GP_LIFETIMES_NEVER;   is_temporary: 0 < begin, and the block was freed
+ * There are millions of lives, and memory bandwidth bounds each pass over them, so the structure is small.
  */
 typedef struct gp_life {
   uint64_t device : 6;

@@ -40,8 +40,7 @@ typedef struct gp_map_group {
   gp_map_amount_t states[GP_SNAPSHOT_OTHER + 1]; /* indexed by gp_snapshot_state_t */
 } gp_map_group_t;
 
-/* The map of one device. Each segment is in a group or in `split`: the counts of the groups plus split_count
- * equal segment_count. */
+/* One device. Each segment is in a group or in `split`: group counts plus split_count equal segment_count. */
 typedef struct gp_map_device {
   int device;
   uint64_t reserved;

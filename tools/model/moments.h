@@ -25,8 +25,7 @@ void gp_moments_end(gp_moments_t *moments, const gp_lifetimes_t *lifetimes);
 /* Sets moments to the peak: when all devices together had the most selected memory in use. */
 void gp_moments_peak(gp_moments_t *moments, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter);
 
-/* Sets moments to an out-of-memory event, which must have a moment, on the event's device. `number` is its
- * number for the user. */
+/* Sets moments to the out-of-memory event `number`, which must have a moment, on the event's device only. */
 void gp_moments_oom(
     gp_moments_t *moments, const gp_lifetimes_t *lifetimes, const gp_oom_event_t *event, size_t number);
 

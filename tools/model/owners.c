@@ -9,8 +9,7 @@
 #include "tools/saturated.h"
 #include "tools/symbols/stack_owners.h"
 
-/* The memory that one stack has in use or has freed. The stack belongs to an owner and a place in the
- * owner. */
+/* The memory that one stack has in use or has freed. A stack belongs to an owner and to a place in it. */
 typedef struct share {
   char *key;    /* identifies the owner in comparisons */
   char *detail; /* identifies the place in the owner in comparisons */

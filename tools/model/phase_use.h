@@ -13,8 +13,8 @@
 typedef struct gp_phase_row {
   const char *name; /* belongs to the snapshot */
   uint64_t times;   /* number of times the phase began */
-  /* ^The most bytes that the program had in use, on all devices together, while a thread was in the phase or
-   * a range inside it. For ranges of the process: while they were the newest open range. */
+  /* The most bytes that the program had in use, on all devices together, while a thread was in the phase or a
+   * range inside it. For ranges of the process: while they were the newest open range. */
   uint64_t peak;
   uint64_t
       left; /* bytes allocated in the phase, or in ranges inside it, that are in use at the report's moment */

@@ -115,7 +115,7 @@ static void find_freed_room(
   *ret_room = room;
 }
 
-/* Advises to free the memory of the largest owner on a device with divided segments. Gives the advice only if
+/* Advises freeing the memory of the largest owner on a device with divided segments. Gives the advice only if
  * the result would contain a large enough idle piece. */
 static void settle_cut_owner(
     gp_findings_t *findings, gp_finding_t *finding, const gp_oom_t *oom, const gp_owners_t *owners)
@@ -189,7 +189,7 @@ static bool settle_never_freed(gp_findings_t *findings, gp_finding_t *oom, gp_fi
   return true;
 }
 
-/* Advises the largest owner to use less memory, if it has at least the bytes missing on the device. */
+/* Advises reducing the memory of the largest owner, if it has at least the bytes missing on the device. */
 static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
 {
   const gp_summary_t *summary = findings->summary;

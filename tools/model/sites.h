@@ -56,9 +56,8 @@ typedef struct gp_sites {
   gp_site_amount_t (*stacks)[GP_SITE_MEASURES]; /* amounts of each stack; NULL if sites are by size */
   gp_site_amount_t sums[GP_SITE_MEASURES];
   bool lacks_lines;  /* sites are by line, and some owners have no line */
-  gp_moments_t peak; /* the moments of GP_SITE_PEAK */
-  /* As passed to gp_sites_init. Without recorded stacks it is GP_SITE_BY_SIZE, unless sites are by component
-   * or phase. */
+  gp_moments_t peak; /* moment of GP_SITE_PEAK */
+  /* As passed to gp_sites_init. By size instead if no stacks were recorded, except by component or phase. */
   gp_site_by_t by;
 } gp_sites_t;
 

@@ -38,8 +38,7 @@ typedef struct gp_summary_action {
   uint64_t longest_ns;
 } gp_summary_action_t;
 
-/* The events with one action and detail, for actions that have details: "trim" with "idle", "mode" with
- * "dead" ... */
+/* The events with one action and detail, if the action has details: "trim" of "idle", "mode" of "dead" ... */
 typedef struct gp_summary_detail {
   const char *action;
   const char *detail;

@@ -35,7 +35,7 @@ static uint64_t reserved_of(const gp_timeline_t *timeline, bool knows_reserved, 
   return is_drawn ? gp_add_saturated(memory->reserved, memory->forwarded) : 0;
 }
 
-/* Adds the current state to the current point. With is_first, the point begins with this state. */
+/* Adds the current state to the current point. With is_first, the point begins with the current state. */
 static void update_point(build_t *build, bool is_first, uint64_t time_ns)
 {
   gp_timeline_device_t *device = build->device;

@@ -30,8 +30,7 @@ typedef struct gp_input {
 /* Makes text[0..length) the input. Borrows `text`; text[length] must be NUL. */
 void gp_input_init_memory(gp_input_t *input, const char *text, size_t length);
 
-/* Makes the function `read` the source of the input. The window has `window` bytes, and grows if the caller
- * keeps more. */
+/* Makes `read` the source of the input. The window has `window` bytes, and grows if the caller keeps more. */
 void gp_input_init(gp_input_t *input, gp_input_read_fn read, void *self, size_t window);
 
 /* Frees the window. */

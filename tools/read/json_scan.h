@@ -54,8 +54,7 @@ void gp_json_scan_init(gp_json_scan_t *scan, const char *text, size_t length);
 /* Starts a scan of an input. The window must begin with the input's first byte. */
 void gp_json_scan_init_input(gp_json_scan_t *scan, gp_input_t *input);
 
-/* Records an error at the offset `at`, unless an earlier error is recorded. `error` is a static string.
- * Returns false. */
+/* Records an error at the offset `at`, unless one is recorded. `error` is a static string. Returns false. */
 bool gp_json_scan_fail(gp_json_scan_t *scan, size_t at, const char *error);
 
 /* Skips blanks and returns the first character of the next value, or '\0' at the end or after an error. */

@@ -8,16 +8,15 @@
 #include "tools/read/snapshot.h"
 
 /*
- * Reads the snapshot at `path` ("-": stdin), which gpupool, PyTorch or another tool wrote
- * (read/pytorch/import.h). Recognizes the format and the compression by the content. `columns` is as for
- * gp_snapshot_parse. Returns the snapshot, which the caller destroys. Prints a message and returns NULL after
- * an error.
+ * Reads the snapshot at `path` ("-": stdin), compressed or not, which gpupool, PyTorch or another tool wrote
+ * (read/pytorch/import.h). Recognizes the format by the content. `columns` is as for gp_snapshot_parse.
+ * Returns the snapshot, which the caller destroys, or prints a message and returns NULL.
  */
 gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns);
 
 /* Like gp_snapshot_load, but reads an input, whose window must still begin with the input's first byte.
- * Returns NULL and fills *ret_error after an error. An error of the input itself looks like the end of the
- * input, so check input->error. */
+ * Returns NULL and fills *ret_error on failure. An error of the input looks like its end; check
+ * input->error. */
 gp_snapshot_t *gp_snapshot_parse_any(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
 
 /* Like gp_snapshot_load, but accepts only snapshots that gpupool wrote, and also returns their text in

@@ -34,11 +34,10 @@
 typedef struct gp_column_page {
   int64_t least;
   uint64_t mask; /* a number whose lowest `width` bits are set */
-  /* ^Lowest bit first. 8 bytes longer than the values need, so that an 8-byte read of any value stays
-   * inside. */
+  /* Lowest bit first. 8 bytes longer than the values need, so that an 8-byte read of a value stays inside. */
   unsigned char *bits;
   uint8_t width; /* at most 57, or exactly 64; so no value spans 9 bytes */
-  uint8_t shift; /* each value minus least is a multiple of 1 << shift */
+  uint8_t shift; /* each value minus `least` is a multiple of 1 << shift */
 } gp_column_page_t;
 
 typedef struct gp_column {
@@ -266,7 +265,7 @@ typedef struct gp_snapshot_owner {
   int place;     /* position of the owner; -1: the stack is empty */
   int through;   /* function that the owner called, of the user or of a library */
   int operation; /* framework operator that the owner called */
-  /* ^The owner is a script. Its frames were not recorded, so `place` is the script's interpreter. */
+  /* The owner is a script. Its frames were not recorded, so `place` is the script's interpreter. */
   bool is_program;
 } gp_snapshot_owner_t;
 

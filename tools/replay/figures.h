@@ -6,8 +6,7 @@
 
 #include "tools/replay/simulation.h"
 
-/* Bytes and counts of one pass. For several devices, a peak is the sum of the devices' peaks, because each
- * device has its own memory. */
+/* Bytes and counts of one pass. Each device has its own memory, so peaks of several devices are added. */
 typedef struct gp_figures {
   uint64_t live_peak;     /* requested bytes of pooled memory that the program has in use */
   uint64_t asked_peak;    /* requested bytes of all memory that the program has in use */

@@ -102,9 +102,9 @@ void gp_addresses_fini(gp_addresses_t *addresses)
 #define FIRST_ADDRESS (UINT64_C(1) << 44)
 #define FIRST_HANDLE  (UINT64_C(1) << 62)
 
-/* After a wait this long, all work on the device counts as complete. A free polls for a shorter time before
- * it waits in the driver (pool/reuse/wait_in_free.c). For an allocation that finds no other memory, the wait
- * is short. */
+/* After a wait this long, all work on the device counts as complete. A free polls for less time before it
+ * waits in the driver (pool/reuse/wait_in_free.c). For an allocation that finds no other memory, it is
+ * short. */
 #define WORK_NS UINT64_C(200000000)
 
 /* Cost of recording and querying a fence (doc/gpu-results.md, G14). */

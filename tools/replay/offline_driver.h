@@ -112,8 +112,7 @@ void gp_offline_driver_fini(gp_offline_driver_t *driver);
 /* Returns the argument for gp_engine_create. The engine borrows the driver. */
 gp_driver_t gp_offline_driver_ops(gp_offline_driver_t *driver);
 
-/* gp_offline_take allocates device memory outside the pool, or returns false if there is not enough.
- * gp_offline_give frees it. */
+/* gp_offline_take allocates device memory outside the pool, or returns false; gp_offline_give frees it. */
 bool gp_offline_take(gp_offline_driver_t *driver, int device, uint64_t bytes);
 void gp_offline_give(gp_offline_driver_t *driver, int device, uint64_t bytes);
 

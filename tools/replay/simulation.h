@@ -1,6 +1,5 @@
 /*
- * Simulates a workload with the pool's own engine and a simulated device, to find out what settings would
- * have done.
+ * Simulates a workload with the pool's engine and a simulated device, to show what settings would have done.
  */
 #ifndef GP_TOOLS_REPLAY_SIMULATION_H
 #define GP_TOOLS_REPLAY_SIMULATION_H

@@ -99,8 +99,7 @@ bool gp_workload_is_sound(const gp_workload_t *workload);
 bool gp_ready_parse(const char *text, gp_ready_t *ret_ready);
 
 /* To make a workload, add its steps in order with gp_workload_add. Then gp_workload_settle inserts
- * synchronizations, unless `ready` is RECORDED. If memory runs out, gp_workload_add returns false and
- * gp_workload_settle returns ENOMEM. */
+ * synchronizations, unless `ready` is RECORDED. If memory runs out, they return false and ENOMEM. */
 bool gp_workload_add(gp_workload_t *workload, const gp_step_t *step);
 int gp_workload_settle(gp_workload_t *workload, const gp_ready_t *ready);
 

@@ -14,9 +14,8 @@
 int gp_workload_of_snapshot(
     gp_workload_t *workload, const gp_snapshot_t *snapshot, int device, bool with_facts);
 
-/* Reads rows of text (workload_load.c). *ret_is_rows is false, and nothing is read, if the input does not
- * begin with a known table heading. Returns NULL, or a clause that describes the error, with the line number
- * in *ret_line. */
+/* Reads rows of text (workload_load.c). Sets *ret_is_rows to false, and reads nothing, without a known table
+ * heading. Returns NULL, or a clause that describes the error, with the line number in *ret_line. */
 const char *gp_workload_of_rows(
     gp_workload_t *workload, gp_input_t *input, bool *ret_is_rows, size_t *ret_line);
 

@@ -196,7 +196,7 @@ typedef struct maker {
   uint32_t
       first_sync[GP_SNAPSHOT_DEVICES]; /* number of the synchronization that is the device's first proof */
   uint32_t *blocks;                    /* block number of each life */
-  uint8_t *states;                     /* by life */
+  uint8_t *states;                     /* state of each life */
   int device;
   bool frees_complete; /* free_completed frees a pooled block, and proves that its work is complete */
 } maker_t;

@@ -1,8 +1,7 @@
 /*
  * Reads traces of PyTorch's profiler (Kineto). With profile_memory=True a trace has an instant event
  * "[memory]" without a stack for each allocation and free. The reader builds the stack from the complete
- * ("X") events that enclose the instant on the same thread. These are operators and, with with_stack=True,
- * Python functions.
+ * ("X") events around the instant on its thread: operators and, with with_stack=True, Python functions.
  */
 #include <stdlib.h>
 #include <string.h>

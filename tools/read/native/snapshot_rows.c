@@ -111,8 +111,7 @@ bool gp_snapshot_read_events(gp_snapshot_parse_t *parse)
   return !scan->error;
 }
 
-/* Returns how many items exist that a column may refer to, or SIZE_MAX if the column contains no references
- * to parts that were read. */
+/* Returns how many items a column may refer to, or SIZE_MAX if it refers to no part that was read. */
 static size_t referred_count(const gp_snapshot_t *snapshot, int column)
 {
   switch (column) {

@@ -19,8 +19,7 @@ typedef struct open_ranges {
   size_t count;
 } open_ranges_t;
 
-/* Ends the newest open range called `name`, and returns its scope. Returns 0 if the begin of the range was
- * not recorded. */
+/* Ends the newest open range called `name`. Returns its scope, or 0 if its begin was not recorded. */
 static size_t close_range(open_ranges_t *open, const gp_value_t *name)
 {
   for (size_t scope = open->count; scope > 0; scope--) {
@@ -321,8 +320,7 @@ static int64_t first_time(const int64_t *times, size_t count)
   return NO_TIME;
 }
 
-/* Uses the index of each event as its time. Events in snapshots of PyTorch 2.0 have an order, but no
- * times. */
+/* Uses the index of each event as its time. In snapshots of PyTorch 2.0, events have only an order. */
 static void number_events(gp_import_t *import)
 {
   size_t count = import->snapshot->events.count;

@@ -195,8 +195,7 @@ typedef struct gp_import_unsplit {
 bool gp_import_unsplit_begin(gp_import_unsplit_t *unsplit, gp_import_t *import, int device);
 void gp_import_unsplit_fini(gp_import_unsplit_t *unsplit);
 
-/* Reports the effect of undoing an event on a segment: before that event, the segment existed (is_there) or
- * did not exist. */
+/* Reports that the segment existed (is_there) or did not exist before the event that was just undone. */
 bool gp_import_unsplit_segment(gp_import_unsplit_t *unsplit, uint64_t address, uint64_t size, bool is_there);
 
 /* Report the effect of undoing an event on the block at `address`. Before that event, the block existed (add)

@@ -91,8 +91,8 @@ bool gp_value_tree_reserve(
  * false after an error in the document. */
 bool gp_value_tree_adopt(gp_value_tree_t *tree, char *text);
 
-/* Returns a new empty list or dict, or NULL after an error in the document. `at` is the container's offset in
- * the input. */
+/* Returns a new empty list or dict, or NULL after an error in the document. `at` is its offset in the
+ * input. */
 gp_container_t *gp_value_tree_container(gp_value_tree_t *tree, size_t at);
 
 /* Appends `count` values. Returns false after an error in the document. */

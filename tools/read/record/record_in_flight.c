@@ -323,8 +323,7 @@ static bool is_lost(const gp_chunk_header_t *header, const gp_event_record_t *ev
 
 typedef void (*visit_fn)(finishing_t *finishing, const gp_event_record_t *event);
 
-/* Calls `visit` for each record of a chunk, from index `first` on, that concerns a device and is not outdated
- * by lost events. */
+/* Calls `visit` for each record of a chunk from index `first` on that has a device and is not outdated. */
 static void visit_chunk(
     const gp_chunks_t *chunks, uint32_t chunk, uint32_t first, visit_fn visit, finishing_t *finishing)
 {

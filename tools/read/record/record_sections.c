@@ -45,8 +45,8 @@ bool gp_record_refuse(gp_record_t *record, const char *format, ...)
 
 /*
  * Division of segments. Sorts the memory of a device by address and removes overlaps. Then divides each
- * segment into its parts and the idle memory between them, which has no slots. If one part spans adjacent
- * segments, they become one segment.
+ * segment into its parts and the idle memory between them, which has no slots. Joins adjacent segments that
+ * one part spans.
  */
 
 static gp_block_view_t *nth(const gp_copied_array_t *array, size_t i)
@@ -109,8 +109,7 @@ static void put_alone(
     gp_record_note_damage(record);
 }
 
-/* Adds the segment, with the parts from index *at on that begin in the segment, and the holes between them.
- * Advances *at past these parts. */
+/* Adds the segment, its parts from index *at on, and the holes between them. Advances *at past the parts. */
 static void put_segment(gp_record_t *record, gp_copied_array_t *array, const gp_block_view_t *segment,
     const gp_copied_array_t *parts, size_t *at)
 {
