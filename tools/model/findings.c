@@ -170,7 +170,7 @@ void gp_findings_judge_modes(gp_findings_t *findings)
     gp_findings_say(findings, GP_FINDING(context_lost), GP_FINDING_ALL, GP_AS_PLURAL(lost, "allocation"));
 }
 
-/* Reports modules that were rebuilt after the recording. The finding concerns the report, not the program, so
+/* Reports modules whose files are from another build. The finding concerns the report, not the program, so
  * has_shortcoming ignores it. */
 void gp_findings_judge_names(gp_findings_t *findings)
 {

@@ -148,7 +148,7 @@ static void judge_others(gp_findings_t *findings, const gp_oom_t *oom)
   gp_findings_advise(findings, finding, GP_ADVICE(others));
 }
 
-/* Reports memory of other processes on the device at the time when the snapshot was written. */
+/* Reports other users of the device at the time when the snapshot was written. */
 static void judge_use(gp_findings_t *findings, const gp_snapshot_device_t *device)
 {
   char bytes[GP_SIZE_TEXT_BYTES];

@@ -35,8 +35,8 @@ static inline bool gp_oom_could_fit(const gp_oom_moment_t *oom)
          !gp_oom_is_too_large(oom->event.requested, oom->figures.limit);
 }
 
-/* Returns true if the reserved memory of `device` is known at that moment. It always is at the end. At an
- * earlier moment it is unless the events contradict each other. */
+/* Returns true if the reserved memory of `device` is known at that moment. At the end it always is. Earlier
+ * it is, unless the events contradict each other. */
 bool gp_memory_knows_reserved(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device);
 
 /* Gets the largest idle piece on `device` (0: none) and the number of segments. Returns 0 or ENOMEM. */
