@@ -18,8 +18,8 @@
 
 _Noreturn void gp_assert_failed(const char *condition, const char *file, int line, const char *function);
 
-/* For checks of whole structures, which continue after a mismatch. Returns the condition. If it is false,
- * prints `what`, with two numbers for context, in the same way as a failed assert. */
+/* Returns `condition`. If it is false, prints `what` and the numbers a and b, in the same way as a failed
+ * assert, but does not abort. Checks of whole structures use it to continue after a mismatch. */
 bool gp_expect(bool condition, const char *what, uint64_t a, uint64_t b);
 
 #define GP_ASSERT_AT(level, condition)                                                                       \

@@ -7,8 +7,8 @@
 
 #include "base/size.h"
 
-/* Parses the count in text[0..length), with blanks around it. Returns 0 if it is malformed or out of
- * bounds. */
+/* Parses the number of blocks in text[0..length), which may have blanks around it. Returns 0 if the number is
+ * malformed or out of bounds. */
 static uint32_t parse_count(const char *text, size_t length)
 {
   uint32_t count = 0;
@@ -30,7 +30,8 @@ static uint32_t parse_count(const char *text, size_t length)
   return count;
 }
 
-/* Parses one entry in text[0..length). If it returns false, why says what is wrong. */
+/* Parses one entry, SIZE or SIZE*COUNT, in text[0..length). Returns false if it is malformed, and writes the
+ * reason to `why`. */
 static bool parse_entry(const char *text, size_t length, uint64_t *ret_bytes, uint32_t *ret_count, char *why)
 {
   const char *star = memchr(text, '*', length);

@@ -13,10 +13,10 @@
 #define GP_BLOCK_LIST_COUNT     65536u              /* maximum number of blocks of one size */
 #define GP_BLOCK_LIST_WHY_BYTES 256
 
-/* Invariants: count <= GP_BLOCK_LIST_ENTRIES. In each entry, bytes and count are between 1 and the bounds
+/* Invariants: count <= GP_BLOCK_LIST_ENTRIES. In each entry, `bytes` and `count` are between 1 and the maxima
  * above, so no sum over the list overflows. */
 typedef struct gp_block_list {
-  unsigned count; /* number of entries; 0: the empty list, "none" */
+  unsigned count; /* number of entries; 0: an empty list, written as "none" */
   struct {
     uint64_t bytes;
     uint32_t count; /* blocks of that size */
@@ -24,9 +24,9 @@ typedef struct gp_block_list {
 } gp_block_list_t;
 
 /*
- * Parses SIZE[*COUNT],... or "none", with blanks allowed around each part. If it returns false, *ret_list is
- * untouched, and why, an array of GP_BLOCK_LIST_WHY_BYTES, says what is wrong and what would be right,
- * without a full stop. Allocates nothing. Safe from any thread.
+ * Parses SIZE[*COUNT],... or "none", with blanks allowed around each part. Returns false if the text is
+ * malformed. In that case *ret_list is unchanged, and `why`, an array of GP_BLOCK_LIST_WHY_BYTES, gets a text
+ * without a full stop: what is wrong, and what is accepted. Allocates nothing. Thread-safe.
  */
 bool gp_block_list_parse(const char *text, gp_block_list_t *ret_list, char *why);
 

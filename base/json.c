@@ -112,7 +112,7 @@ void gp_json_key(gp_json_t *json, const char *name)
   json->needs_comma = false;
 }
 
-/* Writes the digits of number that end before `end`; returns their beginning. */
+/* Writes the digits of `number` so that they end before `end`. Returns the position of the first digit. */
 static inline char *format_digits(char *end, uint64_t number)
 {
   while (number >= 100) {
@@ -177,8 +177,8 @@ void gp_json_null(gp_json_t *json)
 
 void gp_json_ratio(gp_json_t *json, uint64_t part, uint64_t whole)
 {
-  /* Sizes are below 2^53 and a double is exact enough for six decimals; this writes digit by digit,
-   * independent of the locale. */
+  /* Written digit by digit, so the result does not depend on the locale. Sizes are below 2^53, so a double is
+   * exact enough for six decimals. */
   uint64_t millionths = whole ? (uint64_t)(1e6 * (double)part / (double)whole + 0.5) : 0;
   char decimals[6];
   uint64_t rest = millionths % 1000000;
@@ -217,7 +217,8 @@ void gp_json_hex(gp_json_t *json, uint64_t number)
   put_char(json, '"');
 }
 
-/* Writes "\uXXXX". A character above U+FFFF takes two of these, as surrogates (RFC 8259, section 7). */
+/* Writes one UTF-16 code unit as "\uXXXX". A character above U+FFFF needs two units, a surrogate pair (RFC
+ * 8259, section 7). */
 static void put_unit(gp_json_t *json, uint32_t unit)
 {
   static const char hex[] = "0123456789abcdef";
@@ -239,8 +240,8 @@ static void put_escaped(gp_json_t *json, uint32_t code)
   put_unit(json, code > 0xffff ? 0xdc00 + (code & 0x3ff) : code);
 }
 
-/* Returns the end of the bytes from `at` on that need no escape, which are nearly all, so that the caller
- * can copy them together. */
+/* Returns the end of the leading bytes that need no escape. Nearly all bytes need none, so the caller can
+ * copy them together. */
 static const unsigned char *skip_plain(const unsigned char *at, const unsigned char *end)
 {
   while (at < end && *at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\')
@@ -253,7 +254,7 @@ void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length)
   const unsigned char *at = (const unsigned char *)bytes;
   const unsigned char *end = at + length;
   if (json->error)
-    return; /* so that long texts take no time after an error */
+    return; /* avoids the work for long texts after an error */
   begin_value(json);
   put_char(json, '"');
   while (at < end) {

@@ -1,7 +1,7 @@
 /*
  * Intrusive doubly linked list with a sentinel.
- * Invariant: for every link l of a list, l->next->prev == l and l->prev->next == l; an unlinked link points
- * to itself (after gp_list_init or gp_list_remove). The caller holds the lock that guards the list.
+ * Invariant: for every link l of a list, l->next->prev == l and l->prev->next == l. A link that is in no list
+ * points to itself (after gp_list_init or gp_list_remove). The caller holds the lock that guards the list.
  */
 #ifndef GP_BASE_LIST_H
 #define GP_BASE_LIST_H
@@ -17,9 +17,9 @@ typedef struct gp_list {
 #define gp_list_entry(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
 
 /*
- * Walks the entries of a list in its order. name is declared as a pointer to type; member is
- * its link. In the _SAFE form the body may remove the entry from the list, or free it, but
- * change nothing else of the list.
+ * Loops over the entries of a list, from first to last. The macro declares `name` as a pointer to `type`;
+ * `member` is the link in the entry. In the _SAFE form, the body may remove the current entry from the list,
+ * or free it, but must not change the rest of the list.
  */
 #define GP_LIST_EACH(list, type, member, name)                                                               \
   for (type *name = gp_list_entry((list)->next, type, member); &name->member != (list);                      \

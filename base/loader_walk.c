@@ -11,17 +11,17 @@
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 
-/* How long a fork waits for walks, and a walk for forks. Both take less than a millisecond, but on an
- * overloaded machine a thread may wait seconds for a processor. */
+/* The longest time that a fork waits for walks, and a walk for forks. Each usually takes less than a
+ * millisecond, but on an overloaded machine a thread may wait seconds for a processor. */
 #define PATIENCE_NS (5 * NS_PER_SECOND)
 #define PAUSE_NS    20000
 
-/* A fork and a walk each first announce themselves and then look for the other, in sequentially consistent
- * order, so that at least one of them sees the other. */
-static atomic_uint walkers; /* threads between an outermost begin and its end */
-static atomic_uint forks;   /* threads between the handlers that run before and after fork */
+/* A fork and a walk each announce themselves first and then check for the other. The order is sequentially
+ * consistent, so at least one of them sees the other. */
+static atomic_uint walkers; /* number of threads between their outermost gp_loader_walk_begin and its end */
+static atomic_uint forks;   /* number of threads between the handlers that run before and after fork */
 
-/* Nesting depth of the thread's walks and forks: inner pairs count with the outermost one. */
+/* Nesting depth of this thread's walks and forks. Only the outermost walk changes the counts above. */
 static __thread unsigned depth __attribute__((tls_model("initial-exec")));
 
 static uint64_t now_ns(void)
@@ -34,10 +34,11 @@ static uint64_t now_ns(void)
 static void pause_shortly(void)
 {
   const struct timespec time = {0, PAUSE_NS};
-  (void)nanosleep(&time, NULL); /* a signal may end it early */
+  (void)nanosleep(&time, NULL); /* may return early because of a signal */
 }
 
-/* Runs in the thread that forks, which may itself be in a walk that a signal has interrupted. */
+/* Runs in the thread that calls fork. That thread may itself be inside a walk, if a signal handler calls
+ * fork. */
 static void before_fork(void)
 {
   unsigned own = depth > 0;
@@ -46,7 +47,8 @@ static void before_fork(void)
   depth++;
   (void)atomic_fetch_add(&forks, 1);
   if (atomic_load(&walkers) > own) {
-    int cancel_state = gp_cancel_hold(); /* fork is not a cancellation point */
+    int cancel_state = gp_cancel_hold(); /* fork is not a cancellation point, but the pauses in this function
+                                          * are */
     uint64_t end_ns = now_ns() + PATIENCE_NS;
     while (atomic_load(&walkers) > own && now_ns() < end_ns)
       pause_shortly();
@@ -66,7 +68,7 @@ static void after_fork_in_parent(void)
 /* Resets the counts: the child has no other threads, so their walks never end. */
 static void after_fork_in_child(void)
 {
-  depth -= depth > 0; /* 0: see after_fork_in_parent */
+  depth -= depth > 0; /* 0 if fork began before the handlers were registered */
   atomic_store(&forks, 0);
   atomic_store(&walkers, depth > 0);
 }
@@ -74,7 +76,8 @@ static void after_fork_in_child(void)
 /* If several threads call this concurrently, the handlers are registered twice, which is harmless. */
 static __attribute__((noinline)) void watch_forks(atomic_bool *is_watching)
 {
-  (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); /* may lack memory */
+  (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); /* fails only without memory;
+                                                                                 * forks then do not wait */
   atomic_store_explicit(is_watching, true, memory_order_release);
 }
 

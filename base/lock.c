@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Sleeps while *word is value, until woken, or until the time of day `until`, if that is not NULL. Returns
- * false if that time has passed. */
+/* Sleeps while *word equals `value`, until the thread is woken or the time of day `until` is reached. NULL
+ * means no time limit. Returns false if the time limit was reached. */
 static bool sleep_on(_Atomic uint32_t *word, uint32_t value, const struct timespec *until)
 {
   const int operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
@@ -24,7 +24,8 @@ static bool sleep_on(_Atomic uint32_t *word, uint32_t value, const struct timesp
 static void wake(_Atomic uint32_t *word, int threads)
 {
   int saved_errno = errno;
-  (void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, threads); /* maybe no thread */
+  (void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, threads); /* finds no thread if all have
+                                                                             * woken already */
   errno = saved_errno;
 }
 
@@ -33,20 +34,20 @@ static inline void pause_briefly(void)
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  __asm__ volatile("isb"); /* `yield` returns at once */
+  __asm__ volatile("isb"); /* used because `yield` returns at once */
 #endif
 }
 
-/* The number of pauses of about 25 to 45 ns: one microsecond before the first look, ten or twenty in all.
- * Sleeping and waking up would take about as long. */
+/* Numbers of pauses of about 25 to 45 ns each. The first check of the lock comes after one microsecond, the
+ * last after ten or twenty. Sleeping and waking up would take about as long. */
 #define FIRST_PAUSES 32
 #define MOST_PAUSES  256
 
 /*
- * Looks at a taken lock at growing intervals. The first look is late on purpose: the holder will probably
- * need the lock again soon, and still has the guarded data in its cache. If another thread got the lock after
- * each use, that thread would have to fetch all the data first. Returns true if the caller now has the lock,
- * in that state.
+ * Checks a taken lock at growing intervals. Returns true if the caller now holds the lock, with `state` as
+ * its state. The first check is late on purpose: the holder will probably need the lock again soon, and still
+ * has the guarded data in its cache. If another thread took the lock after each use, that thread would have
+ * to fetch all the data first.
  */
 static bool spin(gp_lock_t *lock, gp_lock_state_t state)
 {
@@ -60,9 +61,10 @@ static bool spin(gp_lock_t *lock, gp_lock_state_t state)
 }
 
 /*
- * Takes a lock that another thread has. A thread that was woken takes the lock as AWAITED, since others may
- * still sleep. Until it has the lock or sleeps again, a release may find no thread to wake, which is
- * harmless: this thread will look. Returns false if `until` has passed.
+ * Waits for a lock that another thread holds, and takes it. Returns false if the time `until` was reached
+ * first. A thread that was woken sets the state to AWAITED, because other threads may still sleep. While the
+ * woken thread retries, a release may find no thread to wake. This is harmless, because the woken thread
+ * checks the lock again.
  */
 static bool contend(gp_lock_t *lock, const struct timespec *until)
 {
@@ -81,7 +83,7 @@ static bool contend(gp_lock_t *lock, const struct timespec *until)
 
 void gp_lock_contend(gp_lock_t *lock)
 {
-  (void)contend(lock, NULL); /* cannot time out */
+  (void)contend(lock, NULL); /* cannot fail without a time limit */
 }
 
 void gp_lock_wake(gp_lock_t *lock)
@@ -105,7 +107,7 @@ bool gp_lock_take_within(gp_lock_t *lock, unsigned seconds)
 
 #define POLL_NS 50000
 
-/* Sleeps for a short time, which also lets a holder of lower priority run. */
+/* Sleeps for a short time, so that a lock holder of lower priority can run. */
 static void sleep_briefly(gp_lock_t *lock)
 {
   struct timespec until;
@@ -125,7 +127,8 @@ void gp_lock_poll(gp_lock_t *lock)
 
 bool gp_lock_take_polled_within(gp_lock_t *lock, unsigned seconds)
 {
-  uint64_t polls = seconds * UINT64_C(1000000000) / (2 * POLL_NS); /* polls also spin; timers are late */
+  uint64_t polls = seconds * UINT64_C(1000000000) / (2 * POLL_NS); /* halved, because each poll also spins,
+                                                                    * and timers expire late */
 
   while (!gp_lock_try(lock, GP_LOCK_TAKEN) && !spin(lock, GP_LOCK_TAKEN)) {
     if (polls-- == 0)
@@ -142,7 +145,7 @@ void gp_lock_wait(gp_lock_t *lock, gp_condition_t *condition)
   uint32_t turn = atomic_load_explicit(&condition->turn, memory_order_relaxed);
   condition->waiting++;
   gp_lock_release(lock);
-  (void)sched_yield(); /* what the thread waits for usually comes at once */
+  (void)sched_yield(); /* the event that the thread waits for usually happens at once */
   (void)sleep_on(&condition->turn, turn, NULL);
   gp_lock_take(lock);
   gp_assert_internal(condition->waiting > 0);
@@ -159,7 +162,9 @@ void gp_condition_tell(gp_condition_t *condition)
 
 #if GP_DEBUG_LEVEL >= 1
 
-static _Thread_local unsigned held __attribute__((tls_model("initial-exec"))); /* one bit per rank */
+static _Thread_local unsigned held __attribute__((tls_model("initial-exec"))); /* ranks of the locks that this
+                                                                                * thread holds, one bit per
+                                                                                * rank */
 
 static _Atomic unsigned gaps_one_in;
 static _Atomic uint32_t gap_seeds;
@@ -193,7 +198,7 @@ static void leave_gap(void)
 void gp_lock_note_taken(gp_lock_rank_t rank)
 {
   gp_assert(rank != GP_RANK_NONE);
-  gp_assert(held >> rank == 0); /* this thread holds only lower ranks */
+  gp_assert(held >> rank == 0); /* this thread may hold only locks of lower ranks */
   leave_gap();
   held |= 1u << rank;
 }

@@ -1,10 +1,10 @@
 /*
- * Locks with ranks. A thread may take a lock only if it holds none of the same or a higher rank. A debug
- * build (debug_level >= 1) checks this, and also that no thread calls the driver while it holds a lock.
+ * Locks with ranks. A thread may take a lock only if all locks that it holds have lower ranks. A debug build
+ * (debug_level >= 1) checks this, and also that no thread calls the driver while it holds a lock.
  *
- * Threads hold locks for some ten nanoseconds, but waking a sleeping thread costs microseconds. So a thread
- * that finds a lock taken retries at growing intervals for some microseconds before it sleeps. No function
- * here is a cancellation point or changes errno.
+ * A lock is usually held for tens of nanoseconds, but waking a sleeping thread costs microseconds. So a
+ * thread that finds a lock taken retries at growing intervals for some microseconds before it sleeps. No
+ * function here is a cancellation point or changes errno.
  *
  * Invariant: while a thread sleeps, the state is GP_LOCK_AWAITED, or another thread was woken and will set
  * the state to GP_LOCK_AWAITED.
@@ -18,26 +18,26 @@
 
 #include "base/assert.h"
 
-/* In nesting order: an outer lock has the lower rank. */
+/* The ranks in nesting order: the outermost lock has the lowest rank. */
 typedef enum gp_lock_rank {
-  GP_RANK_NONE,      /* zeroed memory, not a lock yet */
-  GP_RANK_CONTROL,   /* requests of users, which may call the driver: not part of gp_locks_held */
-  GP_RANK_START,     /* the start of the preload library */
-  GP_RANK_SNAPSHOT,  /* the writer of snapshots, which reads the engine */
+  GP_RANK_NONE,      /* zeroed memory that is not a lock yet */
+  GP_RANK_CONTROL,   /* requests of users; these may call the driver, so gp_locks_held omits it */
+  GP_RANK_START,     /* the start-up of the preload library */
+  GP_RANK_SNAPSHOT,  /* the snapshot writer, which reads the engine */
   GP_RANK_OWNERS,    /* the list of engines with per-thread heaps */
   GP_RANK_CONTEXTS,  /* the engine's list of contexts */
-  GP_RANK_DEVICE,    /* blocks, bins and statistics of one device */
-  GP_RANK_HEAP,      /* blocks that one thread's heap keeps */
+  GP_RANK_DEVICE,    /* one device's blocks, bins and statistics */
+  GP_RANK_HEAP,      /* blocks kept by one thread's heap */
   GP_RANK_FORWARDED, /* forwarded allocations */
   GP_RANK_HOOKS,     /* records of the hooks: captures, events, green contexts, memory pools, mappings */
   GP_RANK_MAP,       /* writers of an address map */
   GP_RANK_SLAB,      /* free block records */
-  GP_RANK_PRESTART,  /* events from before the record */
-  GP_RANK_STACKS,    /* writers of stacks and modules */
-  GP_RANK_LIVE,      /* free slots of live memory */
+  GP_RANK_PRESTART,  /* events from before the record began */
+  GP_RANK_STACKS,    /* the logs of stacks and modules, for their writers */
+  GP_RANK_LIVE,      /* free slots in the table of live memory */
   GP_RANK_THREADS,   /* the table of threads */
   GP_RANK_HANDLES,   /* the table of stream handles */
-  GP_RANK_MARKS,     /* marks of the program */
+  GP_RANK_MARKS,     /* the program's marks */
   GP_RANK_CHUNKS,    /* chunks of events */
   GP_RANK_REGION,    /* growth of the record */
 } gp_lock_rank_t;
@@ -45,7 +45,7 @@ typedef enum gp_lock_rank {
 typedef enum gp_lock_state {
   GP_LOCK_FREE,
   GP_LOCK_TAKEN,
-  GP_LOCK_AWAITED, /* taken; its release wakes a sleeping thread */
+  GP_LOCK_AWAITED, /* taken; the release must wake a sleeping thread */
 } gp_lock_state_t;
 
 typedef struct gp_lock {
@@ -58,7 +58,7 @@ void gp_lock_note_taken(gp_lock_rank_t rank);
 void gp_lock_note_released(gp_lock_rank_t rank);
 void gp_lock_note_taken_within(gp_lock_rank_t rank); /* accepts any rank: a bounded wait is no deadlock */
 unsigned gp_locks_held(void);                        /* bit mask of the ranks that this thread holds */
-bool gp_lock_is_held(const gp_lock_t *lock);         /* for asserts: this thread holds a lock of that rank */
+bool gp_lock_is_held(const gp_lock_t *lock);         /* for asserts; compares only the rank */
 #else
 static inline void gp_lock_note_taken(gp_lock_rank_t rank)
 {
@@ -95,13 +95,15 @@ static inline void gp_lock_init(gp_lock_t *lock, gp_lock_rank_t rank)
   lock->rank = rank;
 }
 
-/* For asserts when the object that contains the lock is destroyed; the lock itself needs no destruction. */
+/* Returns true if no thread holds the lock. For asserts when the object that contains the lock is destroyed;
+ * the lock itself needs no destruction. */
 static inline bool gp_lock_is_free(const gp_lock_t *lock)
 {
   return atomic_load_explicit(&lock->state, memory_order_relaxed) == GP_LOCK_FREE;
 }
 
-/* The slow paths of take and release: another thread has the lock, or waits for it. */
+/* The slow paths of take and release. gp_lock_contend waits for the holder; gp_lock_wake wakes a waiting
+ * thread. */
 void gp_lock_contend(gp_lock_t *lock);
 void gp_lock_wake(gp_lock_t *lock);
 
@@ -120,10 +122,11 @@ static inline void gp_lock_take(gp_lock_t *lock)
 }
 
 /*
- * A sequentially consistent fence between this thread's actions before it took a lock that it still holds,
- * and its actions after this call. On x86-64 taking a lock is already such a fence: it ends with a locked
- * instruction, which neither earlier stores nor later loads can pass (Intel SDM, vol. 3, "Loads and Stores
- * Are Not Reordered with Locked Instructions"). This includes gp_lock_contend and gp_lock_wait.
+ * Issues a sequentially consistent fence, for a thread that holds a lock. The fence separates the thread's
+ * actions before it took the lock from its actions after this call. On x86-64 taking a lock is already such a
+ * fence: it ends with a locked instruction, which neither earlier stores nor later loads can pass (Intel SDM,
+ * vol. 3, "Loads and Stores Are Not Reordered with Locked Instructions"). This also holds for gp_lock_contend
+ * and gp_lock_wait.
  */
 static inline void gp_lock_fence(void)
 {
@@ -134,8 +137,8 @@ static inline void gp_lock_fence(void)
 #endif
 }
 
-/* For the end of the process: gives up after `seconds`, because the calling thread itself may hold the
- * lock, interrupted by a signal whose handler ends the program. Returns false if it did not get the lock. */
+/* Takes the lock, but gives up after `seconds` and returns false. For use at the end of the process: the
+ * calling thread itself may hold the lock, if a signal interrupted it and the handler ends the program. */
 bool gp_lock_take_within(gp_lock_t *lock, unsigned seconds);
 
 static inline void gp_lock_release(gp_lock_t *lock)
@@ -147,9 +150,9 @@ static inline void gp_lock_release(gp_lock_t *lock)
 }
 
 /*
- * For a lock that is nearly always taken by the same thread: its release is a plain store, which takes a
- * third of the time. A thread that finds the lock taken polls, since no thread would wake it. All users of
- * such a lock must use these functions.
+ * Takes a lock that nearly always the same thread takes. Such a lock is released by a plain store, which
+ * takes a third of the time but wakes no thread. So a thread that finds the lock taken polls it. All users of
+ * such a lock must use the polled functions.
  */
 void gp_lock_poll(gp_lock_t *lock);
 
@@ -166,28 +169,29 @@ static inline void gp_lock_release_polled(gp_lock_t *lock)
   gp_lock_note_released(lock->rank);
 }
 
-/* See gp_lock_take_within. */
+/* Does for a polled lock what gp_lock_take_within does. */
 bool gp_lock_take_polled_within(gp_lock_t *lock, unsigned seconds);
 
-/* A condition that threads wait for, under a lock. If all members are 0, no thread waits. */
+/* A condition on which threads wait, under a lock. If all members are 0, no thread waits. */
 typedef struct gp_condition {
   _Atomic uint32_t turn; /* number of calls of gp_condition_tell while a thread waited */
-  uint32_t waiting;      /* number of waiting threads; under the lock */
+  uint32_t waiting;      /* number of waiting threads; guarded by the lock */
 } gp_condition_t;
 
-/* Waits until another thread calls gp_condition_tell, or returns spuriously. The caller holds the lock,
- * which this function releases while it waits, and must check its condition again. */
+/* Waits until another thread calls gp_condition_tell, but may also return spuriously. The caller holds the
+ * lock and must check its condition again. The function releases the lock while it waits. */
 void gp_lock_wait(gp_lock_t *lock, gp_condition_t *condition);
 
-/* Wakes all waiting threads. The caller holds the lock. */
+/* Wakes all threads that wait for the condition. The caller holds the lock. */
 void gp_condition_tell(gp_condition_t *condition);
 
-/* For tests of threads, in a debug build (debug_level >= 1): makes threads pause around lock holds, so
- * that other threads run at points where the scheduler seldom lets them run. */
+/* For tests with threads, in a debug build (debug_level >= 1): threads pause before they take and after they
+ * release a lock, so that other threads run at points where the scheduler seldom lets them run. */
 
 #if GP_DEBUG_LEVEL >= 1
-/* From now on each thread lets others run, or waits for up to some ten microseconds, before one of
- * `one_in` lock takes and after one of as many releases, at random. 0: never. Any thread may call it. */
+/* Makes each thread pause at random: before one of `one_in` lock takes, and after one of `one_in` releases.
+ * In a pause the thread yields, or waits for up to some tens of microseconds. 0 turns the pauses off.
+ * Thread-safe. */
 void gp_lock_leave_gaps(unsigned one_in);
 #else
 static inline void gp_lock_leave_gaps(unsigned one_in)

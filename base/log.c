@@ -41,20 +41,20 @@ static void write_all(const char *text, size_t length)
     if (written < 0 && errno == EINTR)
       continue;
     if (written <= 0)
-      return; /* a closed or full stderr must not disturb the program */
+      return; /* gives up: a closed or full stderr must not disturb the program */
     text += written;
     length -= (size_t)written;
   }
 }
 
-/* Writes the text so that a pipe without a reader does not end the program either: blocks and discards the
- * SIGPIPE of the write. */
+/* Writes the text. If it goes to a pipe without a reader, the program must not end, so the function blocks
+ * and discards the SIGPIPE of the write. */
 static void write_without_signal(const char *text, size_t length)
 {
   sigset_t pipe_only, mask, pending;
   const struct timespec no_time = {0};
 
-  (void)sigemptyset(&pipe_only); /* these four cannot fail */
+  (void)sigemptyset(&pipe_only); /* these four calls cannot fail */
   (void)sigaddset(&pipe_only, SIGPIPE);
   (void)sigpending(&pending);
   (void)pthread_sigmask(SIG_BLOCK, &pipe_only, &mask);
@@ -83,8 +83,8 @@ void gp_vlog(gp_log_level_t level, const char *format, va_list arguments)
   int body = vsnprintf(text + prefix, sizeof(text) - (size_t)prefix, format, arguments);
   if (body < 0 || prefix + body >= (int)sizeof(text))
     body = (int)sizeof(text) - 1 - prefix;
-  /* Settings, paths and program names may contain any bytes, but a message is one line and must not
-   * control a terminal. */
+  /* Settings, paths and program names may contain any bytes. A message must be one line and must not control
+   * a terminal. */
   int length = prefix + (int)gp_printable_in_place(text + prefix, (size_t)body);
   int room = (int)sizeof(text) - 1 - (int)strlen(last) - 1;
   if (length > room)

@@ -1,8 +1,8 @@
 /*
- * Messages to the user. Every line starts with "gpupool: [pid] " and goes to stderr or to the file named by
- * GPUPOOL_LOG, never to stdout, with one write(2). Characters that could control a terminal become '?'.
- * Nothing here allocates or takes a lock, so a message can be written at any point of an allocation. After
- * GP_LOG_MAX_WARNINGS warnings and errors, further ones are only counted. Safe from any thread.
+ * Messages to the user. Every line starts with "gpupool: [pid] " and is written with one write(2) to stderr
+ * or to the file that GPUPOOL_LOG specifies, never to stdout. Characters that could control a terminal become
+ * '?'. Nothing here allocates or takes a lock, so code can write a message at any point of an allocation.
+ * After GP_LOG_MAX_WARNINGS warnings and errors, further ones are only counted. Thread-safe.
  */
 #ifndef GP_BASE_LOG_H
 #define GP_BASE_LOG_H
@@ -19,14 +19,15 @@ typedef enum gp_log_level {
   GP_LOG_DEBUG = 2,   /* GPUPOOL_VERBOSE=2 */
 } gp_log_level_t;
 
-/* Sets which messages are shown and where they go. fd is borrowed for the life of the process; -1 is
- * stderr. */
+/* Sets the verbosity, and the descriptor to which messages go. fd is borrowed for the life of the process; -1
+ * means stderr. */
 void gp_log_init(int verbose, int fd);
 
 /* Returns the descriptor to which messages go. */
 int gp_log_fd(void);
 
-/* Returns true if a message of this level would be shown. Callers use it to avoid computing arguments. */
+/* Returns nonzero if a message of this level would be shown. Callers use it to avoid computing unused
+ * arguments. */
 int gp_log_enabled(gp_log_level_t level);
 
 void gp_log(gp_log_level_t level, const char *format, ...) __attribute__((format(printf, 2, 3)));

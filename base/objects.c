@@ -8,7 +8,7 @@
 
 static const void *at(ElfW(Addr) base, ElfW(Addr) address)
 {
-  /* glibc has added the base to most of these already, but not on every architecture. */
+  /* glibc has already added the base to most of these addresses, but not on every architecture. */
   return (const void *)(address < base ? address + base : address);
 }
 
@@ -62,7 +62,8 @@ static bool is_definition(const gp_object_t *object, uint32_t index, const char 
   return symbol->st_shndx != SHN_UNDEF && strcmp(object->strings + symbol->st_name, name) == 0;
 }
 
-/* The layouts of the tables are in the System V ABI, "Hash Table", and in the GNU linker's documentation. */
+/* Looks `name` up in the object's GNU hash table. The System V ABI ("Hash Table") and the GNU linker's
+ * documentation describe the layouts of the tables. */
 static const ElfW(Sym) * find_by_gnu_hash(const gp_object_t *object, const char *name)
 {
   const uint32_t *table = object->gnu_hash;
@@ -82,7 +83,7 @@ static const ElfW(Sym) * find_by_gnu_hash(const gp_object_t *object, const char 
   uint32_t index = buckets[hash % bucket_count];
   if (index < first)
     return NULL;
-  for (;; index++) { /* an entry whose lowest bit is set ends the chain */
+  for (;; index++) { /* the last entry of a chain has its lowest bit set */
     if ((chains[index - first] | 1) == (hash | 1) && is_definition(object, index, name))
       return &object->symbols[index];
     if (chains[index - first] & 1)
@@ -133,7 +134,7 @@ bool gp_object_needs(const gp_object_t *object, const char *soname)
   return false;
 }
 
-/* In both lists (Verneed, Vernaux) the last member of an entry is the distance to the next entry. */
+/* In both lists (Verneed, Vernaux), the last member of an entry is the distance to the next entry. */
 const char *gp_object_needed_version(const gp_object_t *object, const char *soname)
 {
   const ElfW(Verneed) *need = object->needs;

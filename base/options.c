@@ -17,8 +17,8 @@ const gp_option_t gp_option_table[GP_OPTION_COUNT] = {
 };
 
 /*
- * MXNet's variable names (its documentation and its code disagree on the page size, so both names are
- * accepted). Its Round has one size class per power of two and linear classes above 2^24.
+ * MXNet's variable names. For the page size MXNet's documentation and code use different names, so both are
+ * accepted. MXNet's Round type has one size class per power of two, and linear classes above 2^24.
  */
 static const struct {
   gp_option_id_t id;
@@ -33,7 +33,7 @@ static const struct {
 };
 #define MXNET_NAME_COUNT (sizeof(mxnet_names) / sizeof(mxnet_names[0]))
 
-/* The setting that is being parsed, for the message if it is malformed. */
+/* The setting being parsed, for the message if it is malformed. */
 typedef struct attempt {
   gp_option_id_t id;
   const char *variable;
@@ -100,7 +100,7 @@ static bool parse_integer(const attempt_t *attempt, uint64_t *ret_number)
   return true;
 }
 
-/* Parses a size, a share if share_allowed, or "none" if none_allowed, in text[0..length). */
+/* Parses text[0..length) as a size, as a share if share_allowed, or as "none" if none_allowed. */
 static bool parse_amount(
     const char *text, size_t length, bool share_allowed, bool none_allowed, gp_amount_t *ret_amount)
 {
@@ -151,7 +151,8 @@ static bool parse_single_amount(const attempt_t *attempt, gp_amount_t *ret_amoun
   return false;
 }
 
-/* Parses "8GiB", "50%", "none", or "0=8GiB,1=50%" for single devices. */
+/* Parses one amount for all devices ("8GiB", "50%", "none") or amounts for single devices
+ * ("0=8GiB,1=50%"). */
 static bool parse_device_amounts(const attempt_t *attempt, gp_amount_t *ret_amounts)
 {
   gp_amount_t amounts[GP_OPTION_DEVICES];
@@ -191,8 +192,9 @@ malformed:
   return false;
 }
 
-/* Warns about a limit of less than 1 MiB. The limit is obeyed, because others may rely on it. But the user
- * who wrote 8 meant 8GiB: no program can run under such a limit. */
+/* Warns about a limit of less than 1 MiB, which is probably a mistake: a user who writes 8 means 8GiB, and no
+ * program can run under such a limit. The limit stays in effect, because other users of the device may rely
+ * on it. */
 static void ask_for_unit(const attempt_t *attempt, const gp_amount_t *amounts, int count)
 {
   char message[GP_OPTION_TEXT_BYTES + 256], size[GP_SIZE_TEXT_BYTES];
@@ -235,7 +237,7 @@ int gp_option_choice(gp_option_id_t id, const char *text)
   return find_choice(gp_option_table[id].syntax, text, strlen(text));
 }
 
-/* Parses a choice, and writes it to value->text as the table spells it. */
+/* Parses a choice and writes it to value->text, spelled as in the table. */
 static bool parse_choice(const attempt_t *attempt, gp_option_value_t *value)
 {
   const gp_option_t *option = &gp_option_table[attempt->id];
@@ -264,7 +266,7 @@ static bool is_signal_choice(const gp_option_t *option, const char *text, size_t
          find_choice(option->syntax, SIGNAL_CHOICE, strlen(SIGNAL_CHOICE)) >= 0;
 }
 
-/* Parses flags. *ret_signals gets the named signals, as 1 << (number - 1). */
+/* Parses flags. Sets bit (number - 1) of *ret_signals for each signal that the text names. */
 static bool parse_flags(const attempt_t *attempt, uint64_t *ret_number, uint64_t *ret_signals)
 {
   const gp_option_t *option = &gp_option_table[attempt->id];
@@ -383,8 +385,8 @@ static void set_default(gp_options_t *options, gp_option_id_t id)
   options->values[id].source = GP_OPTION_FROM_DEFAULT;
 }
 
-/* Uses MXNet's variables for options that are not set by gpupool's own. The values have MXNet's syntax:
- * plain numbers. */
+/* Sets options from MXNet's variables, unless another source has already set them. The values have MXNet's
+ * syntax: plain numbers. */
 int gp_options_parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, void *lookup_arg,
     gp_option_problem_fn problem, void *problem_arg)
 {
@@ -471,7 +473,8 @@ gp_option_id_t gp_option_find(const char *name)
 
 #define NAME_BYTES 64
 
-/* Returns the edit distance (insertions, deletions, substitutions) of two names shorter than NAME_BYTES. */
+/* Returns the edit distance (insertions, deletions, substitutions) between two names shorter than
+ * NAME_BYTES. */
 static unsigned edit_distance(const char *a, const char *b)
 {
   unsigned row[NAME_BYTES + 1];
@@ -492,8 +495,8 @@ static unsigned edit_distance(const char *a, const char *b)
   return row[columns];
 }
 
-/* Copies name, of up to length characters, in capitals and without underscores and hyphens, truncated to
- * NAME_BYTES. */
+/* Copies the first `length` characters of `name` in capitals, without underscores and hyphens. The result is
+ * truncated to NAME_BYTES. */
 static void squeeze(const char *name, size_t length, char *ret_squeezed)
 {
   size_t used = 0;
@@ -522,9 +525,9 @@ static const char *nearest_variable(const char *name)
   return nearest;
 }
 
-/* Returns true for a name that its writer meant for gpupool: any name that starts with GPUPOOL_, ignoring
- * case, or an option's whole name, ignoring case and underscores. Other programs have variables of the
- * form GPU_POOL_*. */
+/* Returns true if a variable's name was probably meant for gpupool. Such a name starts with GPUPOOL_
+ * (ignoring case), or equals an option's whole name, ignoring case and underscores. The whole name must
+ * match, because other programs have variables of the form GPU_POOL_*. */
 static bool is_meant_for_us(const char *name, size_t length)
 {
   char squeezed[NAME_BYTES], variable[NAME_BYTES];

@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-#define GP_EMERGENCY_BYTES ((size_t)2 << 20) /* for some ten thousand live blocks and events */
+#define GP_EMERGENCY_BYTES ((size_t)2 << 20) /* enough for some ten thousand live blocks and events */
 
 #define ALIGNMENT 64
 
 static char *_Atomic reserve; /* NULL: no memory is reserved */
 static size_t used;
-static unsigned parts;      /* ranges of the reserve in use */
-static unsigned held_count; /* all ranges in use, in the reserve or not */
+static unsigned parts;      /* number of ranges in use within the reserve */
+static unsigned held_count; /* number of all ranges in use, within the reserve or not */
 
 bool gp_emergency_pages_prepare(void)
 {
@@ -18,7 +18,7 @@ bool gp_emergency_pages_prepare(void)
     return true;
   char *pages = gp_pages_map(GP_EMERGENCY_BYTES, true);
   if (pages && !atomic_compare_exchange_strong(&reserve, &expected, pages))
-    gp_pages_unmap(pages, GP_EMERGENCY_BYTES); /* another thread has set it first */
+    gp_pages_unmap(pages, GP_EMERGENCY_BYTES); /* another thread has set `reserve` first */
   return atomic_load(&reserve) != NULL;
 }
 

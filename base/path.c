@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAME_BYTES 46 /* size of "/." pid "-" start "-" space: 10, 20 and 10 digits */
+#define NAME_BYTES 46 /* size of "/." pid "-" start "-" space; the numbers have 10, 20 and 10 digits */
 
 _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == GP_CONTROL_PATH_BYTES, "a path fits");
 
@@ -56,11 +56,11 @@ uint64_t gp_process_start(pid_t pid)
   if (fd < 0)
     return 0;
   ssize_t length = read(fd, text, sizeof(text) - 1);
-  (void)close(fd); /* opened for reading only */
+  (void)close(fd); /* cannot lose data: it was opened for reading */
   if (length <= 0)
     return 0;
   text[length] = '\0';
-  /* The second field, the name in parentheses, may contain any characters; the start is the 22nd field. */
+  /* Field 2, the name in parentheses, may contain any characters. The start time is field 22. */
   const char *p = strrchr(text, ')');
   for (int field = 2; p && field < 22; field++)
     p = strchr(p + 1, ' ');
@@ -78,10 +78,10 @@ bool gp_control_is_served(const char *path)
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
-    return true; /* unknown: assume that it is served */
+    return true; /* unknown: assumes that a process serves the socket */
   memcpy(address.sun_path, path, strlen(path) + 1);
   int error = connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ? errno : 0;
-  (void)close(fd); /* nothing was written */
+  (void)close(fd); /* cannot lose data: nothing was written */
   errno = EADDRINUSE;
   return error != ECONNREFUSED && error != ENOENT;
 }
@@ -120,15 +120,15 @@ unsigned gp_control_remove_stale(const char *folder)
       continue;
     removed += unlink(path) == 0;
   }
-  (void)closedir(listing); /* opened for reading only */
+  (void)closedir(listing); /* cannot lose data: it was opened for reading */
   return removed;
 }
 
-#define LINKS_MOST 40 /* the kernel follows as many links */
+#define LINKS_MOST 40 /* the same number as in the kernel */
 
-/* The rest of the path that is being opened. */
+/* The unread rest of the path that is being opened. */
 typedef struct way {
-  char *path; /* the next name and everything after it; within the caller's buffer */
+  char *path; /* the next name and everything after it; points into the caller's buffer */
   char *begin;
   size_t capacity;
   int links;
@@ -142,8 +142,8 @@ static void close_folder(int folder)
   errno = saved_errno;
 }
 
-/* Replaces the name of a link by the link's target, followed by rest. Returns false, with errno, if that
- * fails. */
+/* Replaces the link's name in the path by the link's target, followed by `rest`. Returns false with errno set
+ * if that fails. */
 static bool take_target(way_t *way, int link, const char *rest)
 {
   size_t bytes = strlen(rest) + 1;
@@ -157,13 +157,14 @@ static bool take_target(way_t *way, int link, const char *rest)
     return false;
   }
   way->begin[length] = '/';
-  memmove(way->begin + length + (bytes > 1), kept, bytes); /* no slash follows the last name */
+  memmove(way->begin + length + (bytes > 1), kept, bytes); /* no slash if nothing follows */
   way->path = way->begin;
   return true;
 }
 
-/* Returns true if the link may be followed, otherwise false with errno. The kernel's own links in /proc
- * may lead to objects without a name, so only the kernel can follow them (*ret_by_kernel). */
+/* Returns true if the link may be followed, otherwise false with errno set. Sets *ret_by_kernel for the
+ * kernel's own links in /proc: they may lead to objects without a name, so only the kernel can follow
+ * them. */
 static bool may_follow(way_t *way, int link, bool *ret_by_kernel)
 {
   struct stat status;
@@ -176,9 +177,9 @@ static bool may_follow(way_t *way, int link, bool *ret_by_kernel)
 }
 
 /*
- * Opens the next name of the path in folder, and advances past it. Reads a link itself instead of following
- * it, unless only the kernel can follow it. Returns a descriptor, or -1 with errno. errno is 0 if the name
- * was a link and the path continues with its target.
+ * Opens the next name of the path in `folder`, and advances past the name. If the name is a link, reads its
+ * target into the path instead; only the kernel's own links are followed directly. Returns a descriptor, or
+ * -1 with errno set. errno is 0 if the name was a link and the path continues with its target.
  */
 static int step(way_t *way, int folder, int flags, mode_t mode)
 {
@@ -222,7 +223,7 @@ int gp_own_path_open(char *path, size_t capacity, int flags, mode_t mode)
       if (folder < 0)
         return -1;
     }
-    if (!way.path[0]) { /* the root, or a slash at the end */
+    if (!way.path[0]) { /* the path is the root, or ends with a slash */
       close_folder(folder);
       errno = EISDIR;
       return -1;
@@ -250,8 +251,8 @@ const char *gp_path_rank(void)
   return NULL;
 }
 
-/* Returns the text of one placeholder, or NULL if no placeholder has that letter. scratch has at least 256
- * bytes. */
+/* Returns the text of the placeholder `letter`, or NULL if there is no such placeholder. `scratch` has at
+ * least 256 bytes. */
 static const char *placeholder_text(char letter, unsigned sequence, const char *reason, char *scratch)
 {
   switch (letter) {

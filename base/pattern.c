@@ -1,14 +1,14 @@
 #include "base/pattern.h"
 
-/* Returns true if text begins with pattern[0..length) and, with is_end, also ends there. */
+/* Returns true if text begins with pattern[0..length). If is_end is set, `text` must also end there. */
 static bool begins(const char *pattern, size_t length, const char *text, const char *end, bool is_end)
 {
   size_t left = (size_t)(end - text);
   return (is_end ? left == length : left >= length) && memcmp(text, pattern, length) == 0;
 }
 
-/* Searches for the parts between the stars one after another. Taking the first match is always right,
- * except for the last part of a pattern that ends with '$': that part must be at the end of the text. */
+/* Searches for the parts between the stars, one after another. Taking the first match of each part is always
+ * right, except for the last part of a pattern that ends with '$', which must be at the end of the text. */
 bool gp_pattern_matches_part(const char *pattern, const char *text, size_t length)
 {
   const char *end = text + length;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Returns true if the text of that length matches pattern. Thread-safe. */
+/* Returns true if text[0..length) matches `pattern`. Thread-safe. */
 bool gp_pattern_matches_part(const char *pattern, const char *text, size_t length);
 
 static inline bool gp_pattern_matches(const char *pattern, const char *text)

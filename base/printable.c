@@ -1,7 +1,7 @@
 #include "base/printable.h"
 
-/* Ranges [first, last] of characters that affect other characters, or are invisible. Names as in the
- * Unicode standard. */
+/* Ranges [first, last] of characters that are invisible or affect other characters. The comments give their
+ * names in the Unicode standard. */
 static const struct {
   uint32_t first;
   uint32_t last;
@@ -19,8 +19,8 @@ static const struct {
     {0xe0000, 0xe0fff}, /* tags, variation selectors supplement */
 };
 
-/* Returns the length of the UTF-8 sequence at bytes, or 0 if it is malformed. Table 3-7 of the Unicode
- * standard says which second bytes a first byte may have, and how many bytes follow. */
+/* Returns the length of the UTF-8 sequence at `bytes`, or 0 if it is malformed. Table 3-7 of the Unicode
+ * standard defines, for each first byte, the valid second bytes and the number of bytes. */
 static size_t sequence_length(const unsigned char *bytes, size_t length)
 {
   unsigned char first = bytes[0], least = 0x80, most = 0xbf;

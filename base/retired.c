@@ -6,8 +6,8 @@
 
 static const struct {
   const char *name;
-  const char *value; /* NULL: every value */
-  const char *used;  /* NULL: the setting has no effect */
+  const char *value; /* the retired value; NULL: every value */
+  const char *used;  /* the value used instead; NULL: the setting has no effect */
   const char *instead;
 } retired[] = {
     {"ROUND_DIVISIONS", NULL, NULL, "type round has eight size classes in each power of two"},

@@ -1,14 +1,14 @@
-/* Settings of earlier versions. They are accepted, and one line names their replacements. */
+/* Settings of earlier versions. They are accepted, and a message says what replaces them. */
 #ifndef GP_BASE_RETIRED_H
 #define GP_BASE_RETIRED_H
 
 #include <stdbool.h>
 
 /*
- * Returns true if an earlier version had this setting, or this value of a setting that still exists. If so,
- * reports one line, which does not count as a malformed value. name is as in options.def, with or without the
- * prefix GPUPOOL_. *ret_used is the value that is used instead, a constant, or NULL if the setting has no
- * effect. problem may be NULL. Any thread may call it.
+ * Returns true if an earlier version had the setting, or this value of a setting that still exists. In that
+ * case reports one line, which does not count as a malformed value. `name` is as in options.def, with or
+ * without the prefix GPUPOOL_. *ret_used gets the value to use instead, a constant, or NULL if the setting
+ * has no effect. `problem` may be NULL. Thread-safe.
  */
 bool gp_retired_report(const char *name, const char *value,
     void (*problem)(void *arg, bool malformed, const char *message), void *problem_arg,

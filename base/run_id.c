@@ -17,7 +17,7 @@ bool gp_run_id_is_valid(const char *text)
 
 bool gp_run_id_holds(const char *runs, const char *id)
 {
-  return strstr(runs, id) != NULL; /* no id contains a '-', and all have the same length */
+  return strstr(runs, id) != NULL; /* exact, because no id contains '-' and all have the same length */
 }
 
 void gp_run_id_append(

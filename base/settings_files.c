@@ -25,8 +25,8 @@ bool gp_profile_has(gp_option_id_t id)
   }
 }
 
-/* Returns the option of a line. Returns GP_OPTION_COUNT, and reports it, if there is no such option or a
- * profile may not set it. */
+/* Returns the option with that name, for a line of a profile. If there is no such option, or if a profile may
+ * not set it, reports this and returns GP_OPTION_COUNT. */
 static gp_option_id_t find_option(gp_settings_text_t *text, const char *name)
 {
   gp_option_id_t id = gp_option_find(name);
@@ -40,8 +40,8 @@ static gp_option_id_t find_option(gp_settings_text_t *text, const char *name)
   return id != GP_OPTION_COUNT && gp_profile_has(id) ? id : GP_OPTION_COUNT;
 }
 
-/* Returns true if the option was set in the source that names the profile, or in a source with precedence
- * over it. */
+/* Returns true if the profile may not set the option, because the option was set in the source that names the
+ * profile, or in a source with precedence over that source. */
 static bool is_decided(const gp_options_t *options, gp_option_id_t id)
 {
   gp_option_source_t source = options->values[id].source;
@@ -59,8 +59,8 @@ static void set_line(gp_options_t *options, gp_settings_text_t *text, gp_option_
   options->values[id].source = GP_OPTION_FROM_DEFAULT;
 }
 
-/* Returns true if the profile is for another pool type than the one that is set. Other problems of the
- * lines are reported when the lines are set. */
+/* Returns true if the profile is for another pool type than the one that is set. Does not report other
+ * problems of the lines; they are reported when the lines are applied. */
 static bool is_for_other_type(const gp_options_t *options, gp_settings_text_t *text)
 {
   gp_settings_text_t silent = *text;
@@ -114,10 +114,11 @@ int gp_profile_apply(gp_options_t *options, gp_option_problem_fn problem, void *
 /* The settings read so far. */
 typedef struct settings {
   gp_options_t *options;
-  bool is_decided[GP_OPTION_COUNT]; /* set with precedence over the current source, even if malformed */
-  bool is_stated[GP_OPTION_COUNT];  /* set in the current file */
-  gp_option_value_t ceiling;        /* LIMIT of the machine's file; text "": not set */
-  gp_option_value_t host_ceiling;   /* HOST_LIMIT of the machine's file */
+  bool is_decided[GP_OPTION_COUNT]; /* the option is set, even if malformed, in a source with precedence over
+                                     * the current one */
+  bool is_stated[GP_OPTION_COUNT];  /* the option is set in the current file */
+  gp_option_value_t ceiling;        /* LIMIT in the machine's file; text "": not set */
+  gp_option_value_t host_ceiling;   /* HOST_LIMIT in the machine's file */
   gp_settings_text_t text;
 } settings_t;
 
@@ -131,7 +132,7 @@ void gp_settings_files_find(gp_settings_files_t *ret_files, gp_option_lookup_fn 
   if (getauxval(AT_SECURE))
     return;
   snprintf(ret_files->system, sizeof(ret_files->system), "%s", GP_SYSTEM_SETTINGS);
-  if (folder && folder[0] == '/') /* the XDG specification calls relative paths invalid */
+  if (folder && folder[0] == '/') /* the XDG specification says that relative paths are invalid */
     length = snprintf(ret_files->user, sizeof(ret_files->user), "%s/gpupool.conf", folder);
   else if (home && home[0] == '/')
     length = snprintf(ret_files->user, sizeof(ret_files->user), "%s/.config/gpupool.conf", home);
@@ -139,7 +140,8 @@ void gp_settings_files_find(gp_settings_files_t *ret_files, gp_option_lookup_fn 
     ret_files->user[0] = '\0';
 }
 
-/* Returns true if only this user or root can have written the file. Otherwise reports a problem. */
+/* Returns true if only this user and root can have written the file. Otherwise reports a problem and returns
+ * false. */
 static bool is_trusted(gp_settings_text_t *text, int fd, bool is_system)
 {
   struct stat status;
@@ -161,11 +163,11 @@ static bool is_trusted(gp_settings_text_t *text, int fd, bool is_system)
   return false;
 }
 
-/* Reads a file. Returns false if the file is absent, or cannot be used, which is reported. A user's file
+/* Reads a file. Returns false if the file is absent or cannot be used; the latter is reported. A user's file
  * in a folder that cannot be entered is not reported, because programs of other users may inherit HOME. */
 static bool read_file(settings_t *settings, const char *path, bool is_system)
 {
-  static char walked[GP_PATH_BYTES]; /* gp_own_path_open overwrites it */
+  static char walked[GP_PATH_BYTES]; /* a copy, because gp_own_path_open overwrites the path */
   gp_settings_text_t *text = &settings->text;
   struct stat status;
 
@@ -175,14 +177,14 @@ static bool read_file(settings_t *settings, const char *path, bool is_system)
     int error = errno;
     bool is_absent = error == ENOENT || error == ENOTDIR || (error == EACCES && !is_system);
     const char *reason = error == ELOOP ? "a link of another user is on its way" : strerror(error);
-    if (is_system && lstat(path, &status) == 0) /* it exists, so it counts as unreadable */
+    if (is_system && lstat(path, &status) == 0) /* the file exists, so it counts as unreadable */
       gp_settings_text_report_unreadable(text, "it cannot be read (%s)", reason);
     else if (!is_absent)
       gp_settings_text_report(text, false, "%s; it is not read", reason);
     return false;
   }
   if (!is_trusted(text, fd, is_system)) {
-    (void)close(fd); /* only read */
+    (void)close(fd); /* cannot lose data: it was opened for reading */
     return false;
   }
   return gp_settings_text_read(text, fd, GP_SETTINGS_BYTES);
@@ -199,8 +201,9 @@ static bool is_same(const gp_amount_t *a, const gp_amount_t *b)
   return a->is_none == b->is_none && a->is_share == b->is_share && a->number == b->number;
 }
 
-/* Parses a value of the current file. If a file sets two different limits, it is unclear which one was
- * meant, so the second counts as malformed. first: the limit of each device so far. */
+/* Parses a value of the current file. Returns false if the value is malformed. If a file sets two different
+ * limits, the second counts as malformed, because it is unclear which one was meant. `first` has the limits
+ * of all devices so far. */
 static bool parse(settings_t *settings, gp_option_id_t id, const char *value, const gp_amount_t *first)
 {
   gp_options_t *options = settings->options;
@@ -238,8 +241,9 @@ static void set(settings_t *settings, gp_option_id_t id, const char *value, gp_o
   gp_options_note_malformed(options, id);
 }
 
-/* Sets a limit of the machine's file. The limit is parsed into the options, whose previous value is then
- * restored. If it is malformed, no setting of the user overrides it: other users of the device rely on it. */
+/* Sets a limit of the machine's file as a ceiling. Parses the limit into the options and then restores their
+ * previous value. If the limit is malformed, no setting of the user overrides this, because other users of
+ * the device rely on the limit. */
 static void set_ceiling(settings_t *settings, gp_option_id_t id, const char *value)
 {
   static gp_option_value_t kept;
@@ -261,14 +265,16 @@ static void set_ceiling(settings_t *settings, gp_option_id_t id, const char *val
   memcpy(options->limits, limits, sizeof(limits));
 }
 
-/* Reports a name that is not an option, with the nearest name that is one. */
+/* Reports a name that is not an option, together with the nearest valid name. */
 static void report_name(settings_t *settings, const char *name)
 {
   char line[96];
   char *const environment[] = {line, NULL};
 
   snprintf(line, sizeof(line), "%.60s=", name);
-  if (gp_options_check_names(environment, gp_settings_text_report_value, &settings->text)) /* as a warning */
+  if (gp_options_check_names(environment, gp_settings_text_report_value, &settings->text)) /* has reported the
+                                                                                            * name as a
+                                                                                            * warning */
     return;
   snprintf(line, sizeof(line), "GPUPOOL_%.60s=", name);
   (void)gp_options_check_names(environment, gp_settings_text_report_value, &settings->text);
@@ -290,9 +296,9 @@ static void set_all(settings_t *settings, gp_option_source_t source)
   }
 }
 
-/* Reads a file and sets its settings. Unreadable text may be a limit: it counts as a malformed limit,
- * unless a source with precedence over the file has set that limit. No source has precedence over the
- * machine's file. */
+/* Reads a file and applies its settings. Unreadable text may contain a limit, so it counts as a malformed
+ * limit, unless a source with precedence over the file has set that limit. No source has precedence over the
+ * limits in the machine's file. */
 static void read_settings(settings_t *settings, const char *path, gp_option_source_t source)
 {
   bool is_system = source == GP_OPTION_FROM_SYSTEM_FILE;
@@ -315,7 +321,7 @@ static void read_settings(settings_t *settings, const char *path, gp_option_sour
     settings->is_decided[id] |= settings->is_stated[id];
 }
 
-/* Writes the limits in the syntax of a setting. Limits that do not fit are omitted from the text. */
+/* Writes the limits to the option's text, in the syntax of the setting. Omits limits that do not fit. */
 static void write_limits(gp_options_t *options)
 {
   char *text = options->values[GP_OPTION_limit].text;
@@ -335,8 +341,8 @@ static void write_limits(gp_options_t *options)
   }
 }
 
-/* Lowers the limits to the ceilings where the two can be compared: bytes with bytes, shares with shares.
- * The pool compares the others, once it knows the device (gp_limit_of). */
+/* Lowers the limits to the ceilings if both are bytes or both are shares. The pool compares the others, once
+ * it knows the size of the device (gp_limit_of). */
 static void apply_ceiling(settings_t *settings)
 {
   gp_options_t *options = settings->options;
@@ -367,7 +373,7 @@ static void apply_ceiling(settings_t *settings)
     write_limits(options);
 }
 
-/* Lowers the limit of page-locked memory to its ceiling. Both are bytes, which can be compared at once. */
+/* Lowers the limit of page-locked memory to its ceiling. Both are bytes, so they can be compared at once. */
 static void apply_host_ceiling(settings_t *settings)
 {
   gp_option_value_t *value = &settings->options->values[GP_OPTION_host_limit];
@@ -396,7 +402,7 @@ int gp_settings_read(gp_options_t *ret_options, gp_option_lookup_fn lookup, void
     settings.is_decided[id] = lookup(lookup_arg, gp_option_table[id].variable) != NULL;
   read_settings(&settings, files->user, GP_OPTION_FROM_USER_FILE);
   read_settings(&settings, files->system, GP_OPTION_FROM_SYSTEM_FILE);
-  apply_ceiling(&settings); /* text.title is still the machine's file */
+  apply_ceiling(&settings); /* must come here: text.title is still the machine's file */
   apply_host_ceiling(&settings);
   problems += settings.text.problems;
   problems += gp_options_parse_mxnet(ret_options, lookup, lookup_arg, problem, problem_arg);

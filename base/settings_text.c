@@ -65,7 +65,7 @@ bool gp_settings_text_read(gp_settings_text_t *text, int fd, size_t most_bytes)
   gp_assert(most_bytes <= GP_SETTINGS_BYTES);
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     gp_settings_text_report_unreadable(text, "it is no regular file");
-    (void)close(fd); /* only read */
+    (void)close(fd); /* cannot lose data: it was opened for reading */
     return false;
   }
   do {
@@ -73,7 +73,7 @@ bool gp_settings_text_read(gp_settings_text_t *text, int fd, size_t most_bytes)
     used += got > 0 ? (size_t)got : 0;
   } while (used <= most_bytes && (got > 0 || (got < 0 && errno == EINTR)));
   int error = errno;
-  (void)close(fd); /* only read */
+  (void)close(fd); /* cannot lose data: it was opened for reading */
   file_text[used] = '\0';
   if (got < 0)
     gp_settings_text_report_unreadable(text, "it cannot be read (%s)", strerror(error));
@@ -89,14 +89,14 @@ bool gp_settings_text_read(gp_settings_text_t *text, int fd, size_t most_bytes)
 
 void gp_settings_text_rewind(gp_settings_text_t *text)
 {
-  static const char mark[] = "\xEF\xBB\xBF"; /* byte order mark of UTF-8, which editors on Windows write */
+  static const char mark[] = "\xEF\xBB\xBF"; /* UTF-8 byte order mark, which editors on Windows write */
   bool has_mark = strncmp(file_text, mark, strlen(mark)) == 0;
 
   text->rest = file_text + (has_mark ? strlen(mark) : 0);
   text->line = 0;
 }
 
-/* Copies the next line to line_text. Returns false if the line is too long, which is reported. */
+/* Copies the next line to line_text. If the line is too long, reports this and returns false. */
 static bool take_line(gp_settings_text_t *text)
 {
   size_t length = strcspn(text->rest, "\n");
@@ -106,7 +106,7 @@ static bool take_line(gp_settings_text_t *text)
   text->rest += length;
   text->rest = *text->rest ? text->rest + 1 : NULL;
   if (length >= LINE_BYTES && line[0] == '#')
-    length = 1; /* a comment may be of any length */
+    length = 1; /* shortened, because a comment may have any length */
   if (length >= LINE_BYTES) {
     gp_settings_text_report_unreadable(text, "it is longer than %d characters", LINE_BYTES - 1);
     return false;
@@ -128,8 +128,8 @@ static void cut_blanks(char *text)
     text[--length] = '\0';
 }
 
-/* Returns the end of the value, which is in quotes or ends before a comment. Returns NULL if the quotes
- * are not closed, or if something other than a comment follows them. */
+/* Returns the end of the value. The value is in quotes, or ends before a comment. Returns NULL if the quotes
+ * are not closed, or if anything but a comment follows them. */
 static char *find_end(char *value)
 {
   if (*value == '"' || *value == '\'') {
@@ -144,8 +144,8 @@ static char *find_end(char *value)
   return value + strlen(value);
 }
 
-/* Splits a line into NAME and VALUE, without blanks around either. Returns false if the line is empty, or
- * cannot be read, which is reported. Writes the NULs of both strings into the line. */
+/* Splits a line into NAME and VALUE, without blanks around either, and writes their NULs into the line.
+ * Returns false if the line is empty, or if it is unreadable, which is reported. */
 static bool read_line(gp_settings_text_t *text, char *line, const char **ret_name, const char **ret_value)
 {
   static const char prefix[] = "GPUPOOL_", export[] = "export";

@@ -35,8 +35,8 @@ static bool begins_with(const char *text, size_t length, const char *prefix)
   return length >= strlen(prefix) && strncasecmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Parses "", "+3" or "-3" in text[0..length), and adds it to base. Returns a signal of the real-time
- * range, or 0. */
+/* Parses "", "+3" or "-3" in text[0..length), and adds the number to `base`. Returns the signal, or 0 if it
+ * is not a real-time signal. */
 static int parse_offset(const char *text, size_t length, int base, char sign)
 {
   int offset = 0;
@@ -60,7 +60,7 @@ int gp_signal_parse(const char *text, size_t length)
     text += 3;
     length -= 3;
   }
-  /* The C library reserves the first signals of the range, so SIGRTMIN is known only at run time. */
+  /* SIGRTMIN is known only at run time, because the C library reserves the first signals of the range. */
   if (begins_with(text, length, "RTMIN"))
     return parse_offset(text + 5, length - 5, SIGRTMIN, '+');
   if (begins_with(text, length, "RTMAX"))

@@ -14,7 +14,7 @@ static int unit_shift(int letter)
   }
 }
 
-/* Parses an optional unit at text[at..length). Returns false if there is anything else. */
+/* Parses an optional unit at text[at..length). Returns false if the text is anything else. */
 static bool parse_unit(const char *text, size_t length, size_t at, int *ret_shift)
 {
   int shift = 0;
@@ -58,7 +58,7 @@ bool gp_size_parse(const char *text, size_t length, uint64_t *ret_bytes)
   if (at < length && text[at] == '.') {
     size_t first_decimal = ++at;
     for (; at < length && isdigit((unsigned char)text[at]); at++) {
-      if (scale < 1000000) { /* further decimals mean less than one byte in any sensible size */
+      if (scale < 1000000) { /* further decimals would be less than one byte in any realistic size */
         fraction = fraction * 10 + (uint64_t)(text[at] - '0');
         scale *= 10;
       }

@@ -14,18 +14,18 @@
 #define GP_GIB (UINT64_C(1) << 30)
 
 /*
- * Parses the size in text[0..length). Accepts a decimal number, with a fraction if a unit follows ("1.5GiB"),
- * and an optional unit B, K, M, G or T with an optional "B" or "iB", in any case, with blanks around each
- * part. For anything else, for a negative number and on overflow of 64 bits, returns false and does not touch
- * *ret_bytes.
+ * Parses the size in text[0..length). Accepts a decimal number, followed by an optional unit: B, or K, M, G
+ * or T with an optional "B" or "iB", in any case. A number with a unit may have a fraction ("1.5GiB"). Blanks
+ * are allowed around each part. For anything else, including negative numbers and sizes of more than 64 bits,
+ * returns false and does not change *ret_bytes.
  */
 bool gp_size_parse(const char *text, size_t length, uint64_t *ret_bytes);
 
 #define GP_SIZE_TEXT_BYTES 24
 
 /*
- * Writes bytes for a human reader: exact below 1 KiB and for whole units ("2 MiB"), otherwise with one
- * decimal ("22.5 GiB"). Returns buffer, which has at least GP_SIZE_TEXT_BYTES.
+ * Writes `bytes` for a human reader to `buffer`, which has at least GP_SIZE_TEXT_BYTES, and returns `buffer`.
+ * The text is exact below 1 KiB and for whole units ("2 MiB"), and has one decimal otherwise ("22.5 GiB").
  */
 char *gp_size_format(uint64_t bytes, char *buffer);
 

@@ -2,14 +2,15 @@
 
 #include <stdbool.h>
 
-/* The sort takes digits from the highest to the lowest: the digits of the key, then those of the index. A
- * digit has four bits, because snapshots are also written on small stacks. */
+/* A radix sort from the highest digit to the lowest, first of the key and then of the index. A digit has only
+ * four bits, because each level of the recursion keeps RADIX offsets on the stack, which may be small when a
+ * snapshot is written. */
 #define BITS       4u
 #define KEY_DIGITS (64u / BITS)
 #define DIGITS     (96u / BITS)
 #define RADIX      (1u << BITS)
 
-/* Ranges of up to this length are sorted by insertion. */
+/* Ranges of up to this length use insertion sort. */
 #define FEW 32u
 
 static bool is_less(const gp_sort_key_t *a, const gp_sort_key_t *b)
@@ -43,8 +44,8 @@ static void insert_each(gp_sort_key_t *keys, size_t count)
   }
 }
 
-/* Moves each key into the range of its digit. ret_ends gets the ends of the ranges. Returns false if all
- * keys have the same digit. */
+/* Moves each key into the range of its digit, and writes the ends of the ranges to ret_ends. Returns false if
+ * all keys have the same digit. */
 static bool distribute(gp_sort_key_t *keys, size_t count, unsigned digit, size_t ret_ends[RADIX])
 {
   size_t next[RADIX];
@@ -70,7 +71,7 @@ static bool distribute(gp_sort_key_t *keys, size_t count, unsigned digit, size_t
   return true;
 }
 
-/* Sorts keys that agree in all digits before `digit`. */
+/* Sorts keys whose digits before `digit` are all equal. */
 static void sort_by(gp_sort_key_t *keys, size_t count, unsigned digit)
 {
   size_t ends[RADIX];

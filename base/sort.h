@@ -9,7 +9,7 @@
 
 typedef struct gp_sort_key {
   uint64_t key;
-  uint32_t index; /* index of the item with this key; decides between equal keys */
+  uint32_t index; /* index of the item with this key; orders equal keys */
 } gp_sort_key_t;
 
 /* Sorts by key, then index, in linear time for any input. Allocates nothing. */
