@@ -47,8 +47,7 @@ static void before_fork(void)
   depth++;
   (void)atomic_fetch_add(&forks, 1);
   if (atomic_load(&walkers) > own) {
-    int cancel_state = gp_cancel_hold(); /* fork is not a cancellation point, but the pauses in this function
-                                          * are */
+    int cancel_state = gp_cancel_hold(); /* unlike fork, pausing is a cancellation point */
     uint64_t end_ns = now_ns() + PATIENCE_NS;
     while (atomic_load(&walkers) > own && now_ns() < end_ns)
       pause_shortly();
@@ -76,8 +75,7 @@ static void after_fork_in_child(void)
 /* If several threads call this concurrently, the handlers are registered twice, which is harmless. */
 static __attribute__((noinline)) void watch_forks(atomic_bool *is_watching)
 {
-  (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); /* fails only without memory;
-                                                                                 * forks then do not wait */
+  (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); /* may fail without memory */
   atomic_store_explicit(is_watching, true, memory_order_release);
 }
 

@@ -24,8 +24,7 @@ static bool sleep_on(_Atomic uint32_t *word, uint32_t value, const struct timesp
 static void wake(_Atomic uint32_t *word, int threads)
 {
   int saved_errno = errno;
-  (void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, threads); /* finds no thread if all have
-                                                                             * woken already */
+  (void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, threads); /* all may have woken already */
   errno = saved_errno;
 }
 
@@ -127,8 +126,7 @@ void gp_lock_poll(gp_lock_t *lock)
 
 bool gp_lock_take_polled_within(gp_lock_t *lock, unsigned seconds)
 {
-  uint64_t polls = seconds * UINT64_C(1000000000) / (2 * POLL_NS); /* halved, because each poll also spins,
-                                                                    * and timers expire late */
+  uint64_t polls = seconds * UINT64_C(1000000000) / (2 * POLL_NS); /* polls also spin, and timers are late */
 
   while (!gp_lock_try(lock, GP_LOCK_TAKEN) && !spin(lock, GP_LOCK_TAKEN)) {
     if (polls-- == 0)
@@ -162,9 +160,7 @@ void gp_condition_tell(gp_condition_t *condition)
 
 #if GP_DEBUG_LEVEL >= 1
 
-static _Thread_local unsigned held __attribute__((tls_model("initial-exec"))); /* ranks of the locks that this
-                                                                                * thread holds, one bit per
-                                                                                * rank */
+static _Thread_local unsigned held __attribute__((tls_model("initial-exec"))); /* held ranks, as a bit mask */
 
 static _Atomic unsigned gaps_one_in;
 static _Atomic uint32_t gap_seeds;

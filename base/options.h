@@ -89,8 +89,7 @@ typedef struct gp_options {
   uint64_t snapshot_signals;               /* from GPUPOOL_SNAPSHOT_AT: a mask of 1 << (number - 1) */
   bool limit_malformed;                    /* fail every allocation, because other users rely on the limit */
   bool host_limit_malformed;               /* fail every page-locked allocation */
-  char runs[GP_RUN_BYTES];                 /* the variable GPUPOOL_RUN (run_id.h), which is not an option; "":
-                                            * not set */
+  char runs[GP_RUN_BYTES];                 /* GPUPOOL_RUN (run_id.h), which is not an option; "": not set */
 } gp_options_t;
 
 /* The choices of options, in the order of options.def. */

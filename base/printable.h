@@ -15,8 +15,7 @@
 typedef struct gp_character {
   uint32_t code;     /* Unicode code point; if is_malformed, the byte itself */
   uint8_t length;    /* length in bytes, at least 1 */
-  bool is_malformed; /* the byte does not begin valid UTF-8: overlong, surrogate, above U+10FFFF, or truncated
-                      */
+  bool is_malformed; /* not valid UTF-8: overlong, surrogate, above U+10FFFF, or truncated */
   bool is_unsafe;    /* must be replaced or escaped; includes malformed bytes, line ends and tabs */
 } gp_character_t;
 

@@ -114,9 +114,8 @@ int gp_profile_apply(gp_options_t *options, gp_option_problem_fn problem, void *
 /* The settings read so far. */
 typedef struct settings {
   gp_options_t *options;
-  bool is_decided[GP_OPTION_COUNT]; /* the option is set, even if malformed, in a source with precedence over
-                                     * the current one */
-  bool is_stated[GP_OPTION_COUNT];  /* the option is set in the current file */
+  bool is_decided[GP_OPTION_COUNT]; /* set, even if malformed, in a source with precedence */
+  bool is_stated[GP_OPTION_COUNT];  /* set in the current file */
   gp_option_value_t ceiling;        /* LIMIT in the machine's file; text "": not set */
   gp_option_value_t host_ceiling;   /* HOST_LIMIT in the machine's file */
   gp_settings_text_t text;
@@ -272,9 +271,8 @@ static void report_name(settings_t *settings, const char *name)
   char *const environment[] = {line, NULL};
 
   snprintf(line, sizeof(line), "%.60s=", name);
-  if (gp_options_check_names(environment, gp_settings_text_report_value, &settings->text)) /* has reported the
-                                                                                            * name as a
-                                                                                            * warning */
+  if (gp_options_check_names(
+          environment, gp_settings_text_report_value, &settings->text)) /* warned about it */
     return;
   snprintf(line, sizeof(line), "GPUPOOL_%.60s=", name);
   (void)gp_options_check_names(environment, gp_settings_text_report_value, &settings->text);
