@@ -271,8 +271,7 @@ static void report_name(settings_t *settings, const char *name)
   char *const environment[] = {line, NULL};
 
   snprintf(line, sizeof(line), "%.60s=", name);
-  if (gp_options_check_names(
-          environment, gp_settings_text_report_value, &settings->text)) /* warned about it */
+  if (gp_options_check_names(environment, gp_settings_text_report_value, &settings->text)) /* has warned */
     return;
   snprintf(line, sizeof(line), "GPUPOOL_%.60s=", name);
   (void)gp_options_check_names(environment, gp_settings_text_report_value, &settings->text);

@@ -8,7 +8,7 @@ typedef enum gp_action {
   GP_ACTION_COUNT
 } gp_action_t;
 
-/* Returns the name in the snapshot; never NULL for a valid enumerator. */
+/* Returns the action's name in the snapshot; never NULL for a valid enumerator. */
 const char *gp_action_name(gp_action_t action);
 
 #endif

@@ -1,11 +1,11 @@
-/* The details of events (details.def): one stored code, and an enumeration for each concept. The
- * enumerators have the values of the stored codes, so that code can assign one to the other. */
+/* The details of events (details.def): one stored code, and an enumeration for each group of details. The
+ * enumerators equal the stored codes, so code can assign one to the other. */
 #ifndef GP_FORMAT_DETAILS_H
 #define GP_FORMAT_DETAILS_H
 
 #include <stdint.h>
 
-/* The stored code. The event's action determines which enumeration it belongs to. */
+/* A stored code. The event's action determines the enumeration to which the code belongs. */
 typedef uint8_t gp_detail_t;
 
 enum {
@@ -19,13 +19,13 @@ enum {
   GP_DETAIL_COUNT
 };
 
-/* For trim events, and for the segment_free events that they cause. */
+/* The reason of a trim event, and of the segment_free events that the trim causes. */
 typedef enum gp_trim_reason {
 #define TRIM_REASON(enumerator, name) GP_TRIM_##enumerator = GP_DETAIL_TRIM_##enumerator,
 #include "format/details.def"
 } gp_trim_reason_t;
 
-/* For mode events. */
+/* The new mode in a mode event. */
 typedef enum gp_mode {
 #define MODE(enumerator, name) GP_MODE_##enumerator = GP_DETAIL_MODE_##enumerator,
 #include "format/details.def"
@@ -37,13 +37,13 @@ typedef enum gp_damage_kind {
 #include "format/details.def"
 } gp_damage_kind_t;
 
-/* For passthrough_alloc and passthrough_free. */
+/* The kind of memory in passthrough_alloc and passthrough_free events. */
 typedef enum gp_forwarded_kind {
 #define FORWARDED_KIND(enumerator, name) GP_FORWARDED_##enumerator = GP_DETAIL_FORWARDED_##enumerator,
 #include "format/details.def"
 } gp_forwarded_kind_t;
 
-/* Returns the name in the snapshot; never NULL for a code below GP_DETAIL_COUNT. */
+/* Returns the detail's name in the snapshot; never NULL for a code below GP_DETAIL_COUNT. */
 const char *gp_detail_name(gp_detail_t detail);
 
 #endif

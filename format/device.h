@@ -9,25 +9,25 @@
 
 #define GP_MAX_DEVICES 64
 
-/* How much of a device is in use other than memory that this process requested: contexts, code, the
+/* How much of a device's memory is in use for anything but allocations by this process: contexts, code, the
  * driver's tables, other processes. The figures are from the pool's last query of the driver. */
 typedef struct gp_device_use {
-  uint64_t total;     /* bytes of the device */
-  uint64_t free;      /* free bytes that the driver reported ... */
-  uint64_t time_ns;   /* ... at this time */
-  uint64_t accounted; /* bytes that the engine knew of at that time, pooled or forwarded, and ... */
-  uint64_t in_pools;  /* ... the part of them that the driver's own pools had reserved beyond those in use */
-  uint64_t unaccounted; /* other bytes in use; 0 if the figures contradict each other: their times differ */
+  uint64_t total;       /* bytes of memory that the device has */
+  uint64_t free;        /* free bytes that the driver reported */
+  uint64_t time_ns;     /* time of the driver's report */
+  uint64_t accounted;   /* bytes that the engine had counted at that time, pooled or forwarded */
+  uint64_t in_pools;    /* part of `accounted` that the driver's own pools had reserved but not in use */
+  uint64_t unaccounted; /* other bytes in use; 0 if the figures, of different times, contradict each other */
 } gp_device_use_t;
 
 #define GP_DEVICE_RECORD_BYTES (sizeof(gp_stats_t) + 3 * sizeof(uint64_t) + sizeof(gp_device_use_t))
 
-/* No two devices share a cache line. A writer holds the device's lock. */
+/* The stored data of one device. No two devices share a cache line. Writers hold the device's lock. */
 typedef struct gp_device_record {
   _Alignas(64) gp_stats_t stats;
   uint64_t is_known; /* 1: the other members are set */
   uint64_t limit;    /* bytes; 0: no limit */
-  uint64_t has_use;  /* 1: the pool has queried the driver for the device's figures */
+  uint64_t has_use;  /* 1: `use` is valid, because the pool has queried the driver */
   gp_device_use_t use;
   uint8_t reserved[64 - GP_DEVICE_RECORD_BYTES % 64];
 } gp_device_record_t;

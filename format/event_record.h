@@ -1,17 +1,19 @@
 /*
- * One record of the ring of events. The layout is fixed: the reader may be another process, of another build,
+ * A record in the ring of events. The layout is fixed: the reader may be another process, of another build,
  * after this process was killed. There are no pointers; indexes refer to tables that only grow.
  *
  * A record represents one event. To save stores to new memory, it may also represent up to three events of
  * one block:
  *
- *   alloc            if the flag PAIR is set on an action free_requested: at time_ns - lifetime_ns, by the
- *                    thread `alloc_thread`. The alloc was a hit, which has no duration and no detail.
- *   the action       at time_ns
- *   free_completed   if `completion` has its time. Its thread is the thread of the free.
+ *   alloc            present if the action is free_requested and the flag PAIR is set. Its time is
+ *                    time_ns - lifetime_ns, its thread is `alloc_thread`. The alloc was served from the pool
+ *                    (a hit), so it has no duration and no detail.
+ *   the action       always present; its time is time_ns
+ *   free_completed   present if `completion` contains its time. Its thread is that of the free.
  *
- * While a block is allocated, its live slot represents the event of its alloc (live_slot.h, records_alloc).
- * Every other event has a record of its own. So does each of the three if a free has a stack of its own.
+ * While a block is allocated, its live slot represents the alloc event (live_slot.h, records_alloc). Every
+ * other event has a record of its own. If a free has a stack of its own, each of the three events has its own
+ * record, too.
  */
 #ifndef GP_FORMAT_EVENT_RECORD_H
 #define GP_FORMAT_EVENT_RECORD_H
@@ -26,30 +28,31 @@
 
 #define GP_EVENT_RECORD_NO_STREAM (-1)
 
-/* flags */
+/* values of `flags` */
 #define GP_EVENT_RECORD_HIT   1u
 #define GP_EVENT_RECORD_PAIR  2u
 #define GP_EVENT_RECORD_FLAGS (GP_EVENT_RECORD_HIT | GP_EVENT_RECORD_PAIR)
 
-/* The upper half of completion: nanoseconds from the free to its completion. */
-#define GP_COMPLETION_OPEN 0u /* the time may still be set */
+/* Values of the upper half of `completion`, which otherwise is the time from the free to its completion in
+ * nanoseconds. */
+#define GP_COMPLETION_OPEN 0u /* the time is not known yet, but may still be set */
 #define GP_COMPLETION_CLOSED                                                                                 \
-  UINT32_MAX /* the time will never be set here: a separate event has it, if the block completes */
+  UINT32_MAX /* the time will never be set here; if the free completes, a separate event records it */
 
-/* While a record is in the ring, threads other than its writer load time_ns, and load and change
- * completion. So both are accessed atomically. */
+/* An event record in the ring. Threads other than its writer load time_ns, and load and change `completion`,
+ * so both are accessed atomically. */
 typedef struct gp_event_record {
-  uint64_t time_ns; /* by the engine's clock */
+  uint64_t time_ns; /* time on the engine's clock */
   uint64_t address;
   uint64_t size;
   uint64_t lifetime_ns;
   uint64_t completion; /* the lower half is the lower half of block_id */
-  uint32_t slack;      /* lower half of rounded size less size */
+  uint32_t slack;      /* lower half of the slack: rounded size minus size */
   union {
     uint32_t duration;     /* packed by gp_event_record_duration_pack */
-    uint32_t alloc_thread; /* with PAIR: the thread of the alloc */
+    uint32_t alloc_thread; /* with PAIR: index of the thread that made the alloc */
   };
-  int32_t stack;       /* index, -1: none; equals the event's origin less one */
+  int32_t stack;       /* index of the stack, which is the event's origin minus one; -1: none */
   uint16_t slack_high; /* bits 32 to 47 of the slack */
   uint16_t block_high; /* bits 32 to 47 of block_id */
   int16_t stream;
@@ -88,8 +91,8 @@ typedef enum gp_event_part {
   GP_PARTS,
 } gp_event_part_t;
 
-/* Packs a duration into 31 bits of nanoseconds. If it is longer than 2.1 s, the top bit is set and the
- * units are 1024 ns, up to 36 minutes. */
+/* Packs a duration into 32 bits. Up to 2.1 s, the result is in nanoseconds. For longer durations, the top bit
+ * is set and the units are 1024 ns, which allows up to 36 minutes. */
 static inline uint32_t gp_event_record_duration_pack(uint64_t duration_ns)
 {
   if (duration_ns < UINT64_C(1) << 31)
@@ -115,13 +118,14 @@ static inline uint64_t gp_event_record_completion(const gp_event_record_t *recor
   return __atomic_load_n(&record->completion, __ATOMIC_RELAXED);
 }
 
-/* Returns the initial value of completion when the block is freed: open. */
+/* Returns the initial value of `completion` for a freed block: no time is known yet. */
 static inline uint64_t gp_completion_open(uint64_t block_id)
 {
   return block_id & UINT32_MAX;
 }
 
-/* after_ns is in nanoseconds after the free, or GP_COMPLETION_CLOSED. */
+/* Returns `completion` with its time replaced by after_ns: the nanoseconds since the free, or
+ * GP_COMPLETION_CLOSED. */
 static inline uint64_t gp_completion_set(uint64_t completion, uint32_t after_ns)
 {
   return (uint64_t)after_ns << 32 | (completion & UINT32_MAX);
@@ -133,8 +137,8 @@ static inline bool gp_completion_is_known(uint64_t completion)
   return after_ns != GP_COMPLETION_OPEN && after_ns != GP_COMPLETION_CLOSED;
 }
 
-/* Returns true if the record represents this event. completion: the record's, loaded once, because another
- * thread may change it. */
+/* Returns true if the record represents the event `part`. `completion` is the record's member, which the
+ * caller loads only once, because another thread may change it. */
 static inline bool gp_event_record_has(
     const gp_event_record_t *record, uint64_t completion, gp_event_part_t part)
 {
@@ -145,7 +149,7 @@ static inline bool gp_event_record_has(
                                            : gp_completion_is_known(completion));
 }
 
-/* Returns the time of one of the record's events. */
+/* Returns the time of one of the events that the record represents. */
 static inline uint64_t gp_event_record_part_ns(
     const gp_event_record_t *record, uint64_t completion, gp_event_part_t part)
 {
@@ -155,8 +159,9 @@ static inline uint64_t gp_event_record_part_ns(
   return part == GP_PART_COMPLETION ? time_ns + (completion >> 32) : time_ns;
 }
 
-/* Sets the members that are stored in two parts. The record's size must be set. rounded_size is at least
- * size, and less than 2^48 more. block_id is less than 2^48. */
+/* Sets the members that are stored in two parts: the slack and the block's id. The record's `size` must be
+ * set already. rounded_size must be at least `size`, and less than `size` + 2^48. block_id must be less than
+ * 2^48. */
 static inline void gp_event_record_set_block(
     gp_event_record_t *record, uint64_t rounded_size, uint64_t block_id)
 {
@@ -181,7 +186,7 @@ static inline uint64_t gp_event_record_newest_ns(const gp_event_record_t *record
   return gp_event_record_part_ns(record, completion, is_completed ? GP_PART_COMPLETION : GP_PART_ACTION);
 }
 
-/* Copies a record into or out of the ring. */
+/* Copies a record into or out of the ring, with atomic access to the members that other threads use. */
 static inline void gp_event_record_copy(gp_event_record_t *to, const gp_event_record_t *from)
 {
   uint64_t completion = gp_event_record_completion(from);
@@ -193,8 +198,8 @@ static inline void gp_event_record_copy(gp_event_record_t *to, const gp_event_re
   __atomic_store_n(&to->completion, completion, __ATOMIC_RELAXED);
 }
 
-/* Returns one of the events of a record that no thread changes. Inline, for callers that need only one
- * member. */
+/* Returns one of the events that the record represents. No thread may change the record meanwhile. Inlined,
+ * so that callers that need only one member do no other work. */
 static inline __attribute__((always_inline)) gp_decoded_event_t gp_event_record_decode(
     const gp_event_record_t *record, gp_event_part_t part)
 {

@@ -1,9 +1,9 @@
 /*
- * The allocations and frees of a thread's heap (pool/serve/heaps.h) that the statistics of its device do not
- * include yet. The engine keeps them in the record itself (pool/observer.h, place_heap), so a reader of the
- * record gets exact figures: the device's statistics plus the counts of each heap (gp_stats_add_heap). From
- * time to time the engine adds the counts to the statistics (a fold). If the process is killed in the middle
- * of a fold, `fold` and `before` show how far the fold has got.
+ * The allocations and frees of a thread's heap (pool/serve/heaps.h) that the device's statistics do not
+ * include yet. The engine keeps these counts in the record itself (pool/observer.h, place_heap). So a reader
+ * of the record gets exact figures: the device's statistics plus the counts of each heap (gp_stats_add_heap).
+ * From time to time the engine adds the counts to the statistics; this is called a fold. If the process is
+ * killed during a fold, `fold` and `before` show which part of the fold was done.
  */
 #ifndef GP_FORMAT_HEAP_COUNTS_H
 #define GP_FORMAT_HEAP_COUNTS_H
@@ -16,25 +16,25 @@
 #include "format/stats.h"
 
 #define GP_HEAPS_MAX                                                                                         \
-  1024 /* maximum per process; each thread that uses heaps has one for each of its devices */
+  1024 /* maximum per process; each thread that uses heaps has one heap for each of its devices */
 
 typedef enum gp_heap_fold {
   GP_HEAP_FOLD_NONE,
-  GP_HEAP_FOLD_BEGUN, /* the statistics may include a part: `before` has the values without it */
-  GP_HEAP_FOLD_DONE,  /* the statistics include everything, and the counts are being set to 0 */
+  GP_HEAP_FOLD_BEGUN, /* a part of the counts may be added; `before` has the earlier statistics */
+  GP_HEAP_FOLD_DONE,  /* the statistics include all counts, and the counts are being set to 0 */
 } gp_heap_fold_t;
 
-/* Amounts are bytes unless said otherwise. highest_* is the maximum excess over the value at the last
- * fold. */
+/* The counts of a heap since the last fold, in bytes unless a comment says otherwise. highest_* is the
+ * largest amount by which a value has exceeded its value at the last fold. */
 typedef struct gp_heap_amounts {
-  uint64_t allocs, frees; /* number of calls */
+  uint64_t allocs, frees; /* numbers of allocations and frees */
   uint64_t alloc_bytes, free_bytes;
   uint64_t alloc_requested, free_requested;
   uint64_t highest_count, highest_bytes, highest_requested, highest_kept;
   uint64_t largest_alloc;
 } gp_heap_amounts_t;
 
-/* The statistics that a heap changes: X(type, member of gp_stats_t). */
+/* The statistics that a fold changes: X(type, member of gp_stats_t). */
 #define GP_HEAP_STATS(X)                                                                                     \
   X(gp_gauge_t, allocation)                                                                                  \
   X(gp_gauge_t, allocated_bytes)                                                                             \
@@ -50,10 +50,11 @@ typedef struct gp_heap_stats {
 #undef MEMBER
 } gp_heap_stats_t;
 
-/* Written by one thread at a time, under the heap's lock; the fold also under the device's. */
+/* Written by one thread at a time, under the heap's lock. During a fold, the writer also holds the device's
+ * lock. */
 typedef struct gp_heap_counts {
   gp_heap_amounts_t amounts;
-  uint32_t device;       /* ordinal plus one; 0: the other members are not set */
+  uint32_t device;       /* device ordinal plus one; 0: the other members are not set */
   _Atomic uint32_t fold; /* gp_heap_fold_t */
   gp_heap_stats_t before;
   uint64_t reserved[11];
@@ -75,7 +76,8 @@ static inline void gp_heap_stats_restore(gp_stats_t *stats, const gp_heap_stats_
 #undef RESTORE
 }
 
-/* Adds amounts to a gauge. highest: the maximum excess over the gauge's present value. */
+/* Adds a heap's counts to one gauge: `added` and `taken` are the amounts since the last fold. `highest` is
+ * the largest amount by which the value exceeded the gauge's present value. */
 static inline void gp_heap_add_to_gauge(gp_gauge_t *gauge, uint64_t added, uint64_t taken, uint64_t highest)
 {
   if (gauge->current + highest > gauge->peak)
@@ -87,8 +89,8 @@ static inline void gp_heap_add_to_gauge(gp_gauge_t *gauge, uint64_t added, uint6
     gauge->peak = gauge->current;
 }
 
-/* Adds a heap's amounts to statistics. In statistics a kept block is deferred, and an allocation of a kept
- * block counts as if the block had been idle for a moment. */
+/* Adds a heap's counts to the statistics. Freed blocks that the heap keeps count as deferred. When the heap
+ * allocates such a block, the statistics count the block as idle for a moment. */
 static inline void gp_heap_add_amounts(gp_stats_t *stats, const gp_heap_amounts_t *amounts)
 {
   gp_heap_add_to_gauge(&stats->allocation, amounts->allocs, amounts->frees, amounts->highest_count);
@@ -100,13 +102,13 @@ static inline void gp_heap_add_amounts(gp_stats_t *stats, const gp_heap_amounts_
       &stats->deferred_bytes, amounts->free_bytes, amounts->alloc_bytes, amounts->highest_kept);
   gp_heap_add_to_gauge(
       &stats->cached_bytes, amounts->alloc_bytes, amounts->alloc_bytes, amounts->largest_alloc);
-  stats->active_bytes.allocated += amounts->alloc_bytes; /* kept blocks are active, too */
+  stats->active_bytes.allocated += amounts->alloc_bytes; /* blocks that the heap keeps are active, too */
   stats->active_bytes.freed += amounts->alloc_bytes;
   stats->cache_hits += amounts->allocs;
 }
 
-/* Folds the counts into the statistics. Called by the engine. The caller holds the locks of the heap and
- * of the device whose statistics these are. */
+/* Folds a heap's counts into the statistics of its device. Called by the engine. The caller holds the heap's
+ * lock and the device's lock. */
 static inline void gp_heap_counts_fold(gp_heap_counts_t *counts, gp_stats_t *stats)
 {
   gp_heap_stats_keep(&counts->before, stats);
@@ -119,15 +121,15 @@ static inline void gp_heap_counts_fold(gp_heap_counts_t *counts, gp_stats_t *sta
   atomic_store_explicit(&counts->fold, GP_HEAP_FOLD_NONE, memory_order_release);
 }
 
-/* For readers, with copies: removes the effect of an unfinished fold from the statistics of the heap's
- * device. Must be called for all heaps of the device before gp_stats_add_heap is called for any of them. */
+/* Removes the effect of an unfinished fold from the statistics of the heap's device. For readers, which work
+ * on copies. Must be called for all heaps of a device before gp_stats_add_heap is called for any of them. */
 static inline void gp_stats_undo_fold(gp_stats_t *stats, const gp_heap_counts_t *counts)
 {
   if (atomic_load_explicit(&counts->fold, memory_order_relaxed) == GP_HEAP_FOLD_BEGUN)
     gp_heap_stats_restore(stats, &counts->before);
 }
 
-/* For readers, with copies: adds a heap's counts to the statistics of its device. */
+/* Adds a heap's counts to the statistics of its device. For readers, which work on copies. */
 static inline void gp_stats_add_heap(gp_stats_t *stats, const gp_heap_counts_t *counts)
 {
   if (atomic_load_explicit(&counts->fold, memory_order_relaxed) != GP_HEAP_FOLD_DONE)

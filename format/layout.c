@@ -14,7 +14,8 @@
 #include "format/recording.h"
 #include "format/stack_log.h"
 
-/* Checks that the listed members fill the structure: none is missing, and there is no padding. */
+/* Checks at compile time that layout.def lists all members of each structure, and that there is no
+ * padding. */
 #define STRUCT(type)         static_assert(sizeof(type) == 0
 #define MEMBER(type, member) +sizeof(((type *)0)->member)
 #define STRUCT_END(type)     , #type " is listed whole, and has no padding");
@@ -53,7 +54,7 @@ uint64_t gp_layout_hash_of(const gp_layout_entry_t *list, size_t count)
   for (size_t i = 0; i < count; i++) {
     for (const char *c = list[i].name; *c; c++)
       hash = add_byte(hash, (uint8_t)*c);
-    hash = add_byte(hash, 0); /* marks the name's end */
+    hash = add_byte(hash, 0); /* separates the name from the value */
     hash = add_number(hash, list[i].value);
     hash = add_number(hash, list[i].bytes);
   }

@@ -1,11 +1,12 @@
 /*
- * The present memory. The section GP_SECTION_LIVE has a slot for each segment of the pool and each forwarded
- * allocation. The slot of a segment that is one block has the block's state and owner. A segment that is cut
- * into blocks has the state SEGMENT; each of its allocated or pending blocks has a slot of its own, marked
- * cut, and the rest of the segment is idle. trace/record/live.h says how slots are used.
+ * The memory in use at present. The section GP_SECTION_LIVE has a slot for each segment of the pool and for
+ * each forwarded allocation. If a segment consists of one block, its slot contains the block's state and
+ * owner. If a segment is cut into blocks, its slot has the state SEGMENT. Each of its allocated or pending
+ * blocks has a slot of its own, marked `cut`; the rest of the segment is idle. trace/record/live.h describes
+ * how slots are used.
  *
- * The slot of an allocated block may be the only place that records its alloc (records_alloc). In that case
- * no event record has the alloc, which was a hit by `thread` at time_ns (event_record.h).
+ * The slot of an allocated block may be the only place that records its alloc event; records_alloc is then
+ * set. The alloc was a hit by thread `thread` at time_ns (event_record.h).
  */
 #ifndef GP_FORMAT_LIVE_SLOT_H
 #define GP_FORMAT_LIVE_SLOT_H
@@ -20,19 +21,20 @@
 
 #define GP_LIVE_MAX (1u << 20) /* number of slots */
 
-/* word has state, kind (gp_detail_t) and device, in 8 bits each from the lowest; then tainted, cut,
- * records_alloc, and from bit 32 on refs. */
+/* A slot. `word` contains the state, the kind (gp_detail_t) and the device in its lowest three bytes, in this
+ * order. The next bits are `tainted`, `cut` and `records_alloc`; `refs` begins at bit 32. gp_live_unpack
+ * returns all of them. */
 typedef struct gp_live_slot {
   _Atomic uint64_t word;
-  uint64_t address; /* in a free slot: index of the next free slot + 1, 0: none */
+  uint64_t address; /* in a free slot: index + 1 of the next free slot; 0: none */
   uint64_t size;
   uint64_t requested;
   uint64_t block_id;
   uint64_t time_ns;
-  uint64_t context; /* driver id of the context */
-  uint32_t origin;  /* number of the stack, 0: none */
-  int16_t stream;   /* index, -1: none */
-  uint16_t thread;  /* thread of the alloc */
+  uint64_t context; /* the driver's id of the context */
+  uint32_t origin;  /* number of the stack; 0: none */
+  int16_t stream;   /* index of the stream; -1: none */
+  uint16_t thread;  /* index of the thread that made the alloc */
 } gp_live_slot_t;
 
 static_assert(sizeof(gp_live_slot_t) == 64, "a slot is one cache line, in every build");
@@ -42,7 +44,7 @@ typedef struct gp_live_word {
   gp_detail_t kind;
   int device;
   bool tainted;
-  bool is_cut; /* the block is part of a segment */
+  bool is_cut; /* the block is a part of a segment */
   bool records_alloc;
   uint32_t refs;
 } gp_live_word_t;

@@ -20,14 +20,14 @@ const gp_code_record_t *gp_code_log_next(
   return is_whole ? record : NULL;
 }
 
-/* The unread part of a line table. */
+/* The unread rest of a line table. */
 typedef struct table {
   const uint8_t *at;
   const uint8_t *end;
 } table_t;
 
-/* Finds the line in a table of pairs: the distance in bytes to the next address, and the distance to its
- * line. */
+/* Returns the line of the address `wanted`, from a table of pairs. A pair has the distance in bytes to the
+ * next address, and the distance to that address's line. */
 static int64_t line_by_steps(table_t table, int64_t line, uint64_t wanted)
 {
   uint64_t address = 0;
@@ -41,8 +41,9 @@ static int64_t line_by_steps(table_t table, int64_t line, uint64_t wanted)
   return line;
 }
 
-/* Finds the line in a table of pairs: the length of a range in bytes, and the distance to its line; -128
- * means that the range has no line. */
+/* Returns the line of the address `wanted`, from a table of pairs. A pair has the length of a range in bytes,
+ * and the distance to the range's line; -128 means that the range has no line. Returns 0 if there is no
+ * line. */
 static int64_t line_by_ranges(table_t table, int64_t line, uint64_t wanted)
 {
   uint64_t end = 0;
@@ -58,8 +59,8 @@ static int64_t line_by_ranges(table_t table, int64_t line, uint64_t wanted)
   return 0;
 }
 
-/* Reads a signed number: six bits a byte, the lowest first; bit 6 means that more bytes follow. The lowest
- * bit of the number is the sign. */
+/* Reads a signed number with six bits per byte, lowest bits first. Bit 6 of a byte means that more bytes
+ * follow. The lowest bit of the number is its sign. */
 static int64_t read_signed(table_t *table)
 {
   uint64_t number = 0;
@@ -72,9 +73,9 @@ static int64_t read_signed(table_t *table)
   return number & 1 ? -(int64_t)(number >> 1) : (int64_t)(number >> 1);
 }
 
-/* Finds the line in a table of entries. Only the first byte of each entry has bit 7 set; it has the
- * entry's kind and its length in units. Some kinds continue with the distance to the line, and with
- * columns. */
+/* Returns the line of the instruction `wanted`, or 0, from a table of entries. Only the first byte of an
+ * entry has bit 7 set; this byte contains the entry's kind and its length in instructions. Some kinds
+ * continue with the distance to the line, and with columns. */
 static int64_t line_by_locations(table_t table, int64_t line, uint64_t wanted)
 {
   uint64_t end = 0;

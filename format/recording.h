@@ -8,7 +8,7 @@ typedef enum gp_recording {
   GP_RECORDING_COUNT
 } gp_recording_t;
 
-/* Returns the name in the snapshot; never NULL for a valid enumerator. */
+/* Returns the name in the snapshot of a value of GPUPOOL_TRACE; never NULL for a valid enumerator. */
 const char *gp_recording_name(gp_recording_t recording);
 
 #endif

@@ -8,7 +8,7 @@ bool gp_stack_log_next(const gp_stack_log_t *log, size_t log_bytes, uint32_t *at
   if (used > room)
     used = room;
   if (*at >= used || log->words[*at] == 0 || log->words[*at] > used - *at - 1)
-    return false; /* no stack is empty, so a zero means that nothing was written */
+    return false; /* no stack is empty, so a count of 0 means that nothing was written */
   *ret_stack = (gp_stack_view_t){&log->words[*at + 1], (uint32_t)log->words[*at]};
   *at += 1 + ret_stack->count;
   return true;

@@ -1,5 +1,5 @@
-/* The states of memory (states.def). A block's state has the code of the slot's state, so that code can
- * assign one to the other. */
+/* The states of memory (states.def). The code of a block's state equals the code of the slot's state, so code
+ * can assign one to the other. */
 #ifndef GP_FORMAT_STATES_H
 #define GP_FORMAT_STATES_H
 
@@ -10,13 +10,14 @@ typedef enum gp_live_state {
   GP_LIVE_STATE_COUNT
 } gp_live_state_t;
 
-/* The states in the order of a block's life: an allocated block becomes pending, and a pending one idle. */
+/* The states of a block, in the order of its life: an allocated block becomes pending when it is freed, and
+ * then idle. */
 typedef enum gp_block_state {
 #define BLOCK_STATE(enumerator, name) GP_BLOCK_##enumerator = GP_LIVE_##enumerator,
 #include "format/states.def"
 } gp_block_state_t;
 
-/* Returns the name in the snapshot; never NULL for a valid enumerator. */
+/* Returns the state's name in the snapshot; never NULL for a valid enumerator. */
 const char *gp_block_state_name(gp_block_state_t state);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * The statistics of one device (stats.def). They are plain data, guarded by the owner's lock. Invariants: for
- * every gauge, current == allocated - freed and current <= peak. In the engine's own statistics, peak is the
- * peak of the present window (gp_engine_turn_peaks), and earlier_peaks has the highest peak of earlier
- * windows. In all other statistics, peak covers all windows.
+ * every gauge, current == allocated - freed and current <= peak. In the engine's own statistics, `peak` is
+ * the peak of the present window (gp_engine_turn_peaks), and `earlier_peaks` contains the highest peak of
+ * earlier windows. In all other statistics, `peak` covers all windows.
  */
 #ifndef GP_FORMAT_STATS_H
 #define GP_FORMAT_STATS_H
@@ -28,7 +28,7 @@ typedef struct gp_stats {
   } earlier_peaks;
 } gp_stats_t;
 
-/* Converts a copy: its peaks become the peaks of all windows. */
+/* Changes the peaks in a copy of the engine's statistics to the peaks of all windows. */
 static inline void gp_stats_join_peaks(gp_stats_t *stats)
 {
 #define GAUGE(name, ...)                                                                                     \
@@ -46,7 +46,7 @@ static inline void gp_gauge_add(gp_gauge_t *gauge, uint64_t amount)
     gauge->peak = gauge->current;
 }
 
-/* Counts an amount that is added and removed at the same moment. */
+/* Counts an amount that is added to the gauge and removed at the same moment. */
 static inline void gp_gauge_pass(gp_gauge_t *gauge, uint64_t amount)
 {
   gauge->allocated += amount;
