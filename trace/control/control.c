@@ -20,7 +20,7 @@
 #include "trace/control/helper_thread.h"
 #include "base/pages.h"
 
-#define BACKLOG 64 /* clients waiting while the server works on a request */
+#define BACKLOG 64 /* clients that may wait while the server handles a request */
 
 static int report(const char *what, const char *path, int error)
 {
@@ -30,7 +30,8 @@ static int report(const char *what, const char *path, int error)
   return -1;
 }
 
-/* Returns 0 if the folder can be used, else an errno; EPERM if other users own it or have access to it. */
+/* Returns 0 if the folder can be used, otherwise an errno. EPERM means that another user owns the folder or
+ * has access to it. */
 static int check_folder(const char *folder)
 {
   struct stat status;
@@ -40,14 +41,15 @@ static int check_folder(const char *folder)
   int error = fstat(fd, &status) ? errno : 0;
   if (!error && (status.st_uid != geteuid() || (status.st_mode & 077)))
     error = EPERM;
-  (void)close(fd); /* opened for inspection only */
+  (void)close(fd); /* cannot lose data: it was opened for inspection */
   return error;
 }
 
 /*
- * Finds a usable folder. Tries several, because XDG_RUNTIME_DIR may be another user's (sudo), missing, or
- * unset although the user has one, and any user can create the folder in /tmp first. Logs one line for a
- * folder that another user has taken.
+ * Finds a usable folder for the socket. Returns false if there is none. Tries several folders:
+ * XDG_RUNTIME_DIR may belong to another user (sudo), be missing, or be unset although the user has a runtime
+ * folder; and any user can create the folder in /tmp first. Logs one line for a folder that another user has
+ * taken.
  */
 static bool choose_folder(char *folder)
 {
@@ -81,9 +83,10 @@ static bool choose_folder(char *folder)
 }
 
 /*
- * Creates the user's folder if necessary, removes the sockets of ended processes, and listens. Writes the
- * socket's path to path (GP_CONTROL_PATH_BYTES). The folder must belong to this user and be closed to others,
- * or another user could replace the socket. Returns the descriptor, or -1 after one line in the log.
+ * Creates the user's folder if necessary, removes the sockets of ended processes, and listens on a new
+ * socket. Writes the socket's path to `path` (GP_CONTROL_PATH_BYTES). The folder must belong to this user and
+ * be closed to others, because otherwise another user could replace the socket. Returns the descriptor, or
+ * logs one line and returns -1.
  */
 static int gp_control_listen(char *path)
 {
@@ -93,14 +96,14 @@ static int gp_control_listen(char *path)
 
   if (!choose_folder(folder))
     return -1;
-  (void)gp_control_remove_stale(folder); /* sockets that remain do no harm */
+  (void)gp_control_remove_stale(folder); /* stale sockets that remain do no harm */
   (void)gp_control_path(folder, ".", getpid(), start, space, address.sun_path);
   (void)gp_control_path(folder, "", getpid(), start, space, path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
     return report("create the socket", path, errno);
-  /* A socket gets its final name only when it is served, so a socket that refuses connections is stale. If an
-   * unserved socket has this process's name, it is from the program that this process ran before exec(). */
+  /* A socket gets its final name only when it is served, so a socket that refuses connections is stale. A
+   * stale socket with this process's name belongs to the program that the process ran before exec(). */
   if (gp_control_is_served(path)) {
     (void)report("create the socket", path, errno);
     goto close_socket;
@@ -112,7 +115,7 @@ static int gp_control_listen(char *path)
   }
   if (chmod(address.sun_path, 0600) != 0 || listen(fd, BACKLOG) != 0 || rename(address.sun_path, path) != 0) {
     (void)report("create the socket", path, errno);
-    (void)unlink(address.sun_path); /* nothing more can be done about it */
+    (void)unlink(address.sun_path); /* a failure cannot be handled here */
     goto close_socket;
   }
   return fd;
@@ -122,7 +125,7 @@ close_socket:
   return -1;
 }
 
-/* Returns true if the other end of a connection is the same user or root. */
+/* Returns true if the peer of the connection is the same user or root. */
 static bool gp_control_peer_may(int fd)
 {
   struct ucred peer;
@@ -153,12 +156,12 @@ static void answer_and_close(gp_control_server_t *server, unsigned index, ssize_
   *peer = server->peers[--server->count];
 }
 
-/* Reads from a client. Returns true once the request is complete, that is, at a line end, the end of the
- * client's data, or the end of the buffer. Sets *ret_gone if the connection failed. */
+/* Reads from a client. Returns true when the request is complete: at a line end, at the end of the client's
+ * data, or at the end of the buffer. Sets *ret_gone if the connection failed. */
 static bool read_more(struct gp_control_peer *peer, bool *ret_gone)
 {
   size_t room = sizeof(peer->request) - peer->used;
-  gp_assert(room > 0); /* a full buffer is answered at once */
+  gp_assert(room > 0); /* a full buffer has been answered at once */
   ssize_t got = recv(peer->fd, peer->request + peer->used, room, MSG_DONTWAIT);
   *ret_gone = got < 0 && errno != EINTR && errno != EAGAIN;
   if (got <= 0)
@@ -174,7 +177,7 @@ static void accept_all(gp_control_server_t *server)
     if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
       continue;
     if (fd < 0) {
-      if (errno != EAGAIN) /* the system is out of files or memory */
+      if (errno != EAGAIN) /* the process has no descriptor or no memory left */
         server->refused_until_ms = server->now_ms() + PAUSE_MS;
       return;
     }
@@ -182,12 +185,13 @@ static void accept_all(gp_control_server_t *server)
     peer->fd = fd;
     peer->used = 0;
     peer->until_ms = server->now_ms() + GP_CONTROL_REQUEST_MS;
-    if (!gp_control_peer_may(fd)) /* a refused client takes no slot */
+    if (!gp_control_peer_may(fd)) /* a client without permission takes no slot */
       answer_and_close(server, server->count - 1, -1);
   }
 }
 
-/* Returns the milliseconds for poll() until the next deadline, or -1 if there is none. */
+/* Returns the milliseconds until the next deadline, as the timeout for poll(), or -1 if there is no
+ * deadline. */
 static int wait_ms(const gp_control_server_t *server, uint64_t now_ms)
 {
   uint64_t first_ms = server->refused_until_ms > now_ms ? server->refused_until_ms : UINT64_MAX;
@@ -209,10 +213,10 @@ void gp_control_server_turn(gp_control_server_t *server)
   for (unsigned i = 0; i < count; i++)
     waiting[i] = (struct pollfd){.fd = server->peers[i].fd, .events = POLLIN};
   if (poll(waiting, count + 1, wait_ms(server, now_ms)) < 0)
-    return; /* interrupted, or no memory: the next turn tries again */
-  /* Walks backwards, because a removed client's slot is filled with the last client, which was already
-   * handled. Reads a client's data before it checks the deadline, because another client's long request may
-   * have used up this client's time. */
+    return; /* interrupted, or no memory: the next call tries again */
+  /* Goes backwards, because removing a client moves the last client, which was already handled, to its place.
+   * Reads a client's data before checking its deadline, because another client's long request may have used
+   * up this client's time. */
   for (unsigned i = count; i-- > 0;) {
     struct gp_control_peer *peer = &server->peers[i];
     bool gone = false;
@@ -227,7 +231,7 @@ void gp_control_server_turn(gp_control_server_t *server)
 
 #define START_SECONDS       5
 #define STOP_SECONDS        5
-#define ANSWER_SECONDS      1 /* how long sending may wait for a client that does not read */
+#define ANSWER_SECONDS      1 /* maximum time to wait for a client that does not read the answer */
 #define ANSWER_BUFFER_BYTES (64 * 1024)
 
 #ifndef SYS_close_range
@@ -240,17 +244,17 @@ void gp_control_server_turn(gp_control_server_t *server)
 typedef struct control {
   gp_control_target_t target;
   pid_t pid;
-  sem_t ready;                      /* posted once the socket exists or could not be created */
-  gp_lock_t serving;                /* held while a request is being served */
-  bool stopped;                     /* guarded by serving */
-  char path[GP_CONTROL_PATH_BYTES]; /* "": there is no socket; set before ready is posted */
+  sem_t ready;                      /* posted when the socket exists, or could not be created */
+  gp_lock_t serving;                /* held while the thread serves a request */
+  bool stopped;                     /* guarded by `serving` */
+  char path[GP_CONTROL_PATH_BYTES]; /* "": there is no socket; set before `ready` is posted */
   gp_control_server_t server;
   char answer[ANSWER_BUFFER_BYTES];
 } control_t;
 
 static control_t *_Atomic the_control; /* one per process */
 
-/* Closes all of this thread's descriptors from 3 on except `kept`. Returns false if it cannot list them. */
+/* Closes all descriptors of this thread from 3 on, except `kept`. Returns false if it cannot list them. */
 static bool close_others(int kept)
 {
   DIR *listing = opendir("/proc/thread-self/fd");
@@ -259,16 +263,16 @@ static bool close_others(int kept)
   for (const struct dirent *entry; (entry = readdir(listing));) {
     int fd = atoi(entry->d_name);
     if (fd > STDERR_FILENO && fd != kept && fd != dirfd(listing))
-      (void)close(fd); /* the program's own table keeps it open */
+      (void)close(fd); /* the program's own table keeps the file open */
   }
   (void)closedir(listing); /* opened for reading only */
   return true;
 }
 
 /*
- * Gives this thread its own table of open files, which has no file of the program except the one for
- * messages. Returns false if the kernel cannot do that. A file that the program closes must really be closed;
- * otherwise the reader of a pipe would wait forever for its end.
+ * Gives this thread its own table of open files, without any file of the program except the one for messages.
+ * Returns false if the kernel cannot do this. A separate table is necessary because a file that the program
+ * closes must really be closed. Otherwise, for example, the reader of a pipe would wait forever.
  */
 static bool own_files(void)
 {
@@ -282,7 +286,7 @@ static bool own_files(void)
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0)
     return false;
-  (void)dup2(null, STDIN_FILENO); /* valid: the file is open */
+  (void)dup2(null, STDIN_FILENO); /* cannot fail: the file is open */
   (void)dup2(null, STDOUT_FILENO);
   if (null > STDERR_FILENO)
     (void)close(null);
@@ -296,7 +300,7 @@ static uint64_t now_ms(void)
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Answers a request. The caller holds `serving`, so gp_control_stop waits for the answer. */
+/* Answers a request. The caller holds `serving`, so gp_control_stop waits until the answer is complete. */
 static void answer_locked(control_t *control, const char *request, ssize_t length, gp_json_t *answer)
 {
   gp_assert(gp_lock_is_held(&control->serving));
@@ -308,7 +312,7 @@ static void answer_locked(control_t *control, const char *request, ssize_t lengt
     gp_control_request(&control->target, request, (size_t)length, answer);
 }
 
-/* Answers one client; a gp_control_answer_fn. */
+/* Answers the request of one client, or refuses it. This is a gp_control_answer_fn. */
 static void serve(void *self, int fd, const char *request, ssize_t length)
 {
   const struct timeval patience = {.tv_sec = ANSWER_SECONDS};
@@ -339,7 +343,7 @@ static void *serve_all(void *arg)
         "GPUPOOL_CONTROL: the kernel cannot give a thread a file table of its own (Linux before 5.9?); the process cannot be controlled");
   if (listening < 0)
     control->path[0] = '\0';
-  (void)sem_post(&control->ready); /* only once */
+  (void)sem_post(&control->ready); /* posted only once */
   if (listening < 0)
     return NULL;
   gp_control_server_init(&control->server, listening, serve, control, now_ms);
@@ -361,8 +365,8 @@ static bool start(control_t *control)
         strerror_r(error, text, sizeof(text)));
     return false;
   }
-  /* Waits, but not longer than START_SECONDS, so that the socket exists before the program's first
-   * allocation. */
+  /* Waits until the socket exists, so that the program's first allocation comes after that. Gives up after
+   * START_SECONDS. */
   (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
   until.tv_sec += START_SECONDS;
   while (sem_timedwait(&control->ready, &until) != 0 && errno == EINTR) {
@@ -396,7 +400,7 @@ void gp_control_stop(void)
   if (!control || control->pid != getpid())
     return;
   if (control->path[0])
-    (void)unlink(control->path); /* it may be gone already */
+    (void)unlink(control->path); /* may already have been removed */
   if (!gp_lock_take_within(&control->serving, STOP_SECONDS))
     return;
   control->stopped = true;

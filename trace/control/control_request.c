@@ -15,7 +15,7 @@ void gp_control_refuse(gp_json_t *answer, const char *format, ...)
   char text[512];
   va_list arguments;
   va_start(arguments, format);
-  (void)vsnprintf(text, sizeof(text), format, arguments); /* cuts text that does not fit */
+  (void)vsnprintf(text, sizeof(text), format, arguments); /* truncates text that does not fit */
   va_end(arguments);
   gp_json_begin(answer, '{');
   gp_json_key(answer, "ok");
@@ -50,7 +50,7 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
     gp_control_refuse(answer, "%s is a folder; give the name of a file", argument);
     return;
   }
-  target->written.path[0] = '\0'; /* so that an earlier snapshot is not removed */
+  target->written.path[0] = '\0'; /* keeps an earlier snapshot from being removed */
   int error =
       gp_snapshot_write_named(target->writer, "request", argument[0] ? argument : NULL, &target->written);
   if (error == ECANCELED)
@@ -65,7 +65,7 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
   }
 }
 
-/* Writes a device as in a snapshot, but without its blocks, because a client may ask for this every
+/* Writes a device as in a snapshot, but without its blocks, because a client may request this every
  * second. */
 static void write_device(gp_control_target_t *target, int device, gp_json_t *answer)
 {
@@ -76,7 +76,7 @@ static void write_device(gp_control_target_t *target, int device, gp_json_t *ans
   copy.largest_idle = gp_engine_largest_idle(engine, device);
   gp_engine_stats(engine, device, &copy.stats);
   copy.idle_bytes = copy.stats.cached_bytes.current;
-  if (copy.largest_idle > copy.idle_bytes) /* the two values were read at different moments */
+  if (copy.largest_idle > copy.idle_bytes) /* possible, because the two values are from different moments */
     copy.largest_idle = copy.idle_bytes;
   gp_document_write_device(answer, target->recorder->base_ns, device, &copy);
 }
@@ -105,7 +105,8 @@ static void stats(gp_control_target_t *target, const char *argument, gp_json_t *
   end(answer);
 }
 
-/* Writes how many bytes were released to the driver, and how many were not because the devices are busy. */
+/* Writes how many bytes were released to the driver, and how many could not be released because the devices
+ * are busy. */
 static void write_given_back(gp_control_target_t *target, uint64_t given, gp_json_t *answer)
 {
   uint64_t kept = 0;
@@ -124,7 +125,7 @@ static void empty_cache(gp_control_target_t *target, const char *argument, gp_js
   uint64_t given = gp_engine_empty_cache(target->engine);
   begin(answer);
   write_given_back(target, given, answer);
-  gp_json_key(answer, "suspended"); /* if true, the pool did not try */
+  gp_json_key(answer, "suspended"); /* if true, the pool has not tried to release memory */
   gp_json_bool(answer, gp_engine_is_suspended(target->engine));
   end(answer);
 }
@@ -199,8 +200,8 @@ static const struct {
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
-/* Splits the text in place into a command and its argument. Returns NULL, or a text that says what is
- * wrong. */
+/* Splits the text in place into a command and its argument. Returns NULL, or a text that describes the
+ * error. */
 static const char *split(char *text, size_t length, char **ret_argument)
 {
   if (length > 0 && text[length - 1] == '\n')

@@ -1,5 +1,5 @@
-/* Requests to a running program. A request is a line of text, the answer a JSON object. See
- * doc/control.md. */
+/* Requests to a running program. A request is a line of text; the answer is a JSON object. doc/control.md
+ * describes both. */
 #ifndef GP_TRACE_CONTROL_REQUEST_H
 #define GP_TRACE_CONTROL_REQUEST_H
 
@@ -11,7 +11,7 @@
 
 #define GP_CONTROL_REQUEST_BYTES (GP_PATH_BYTES + 64) /* longest request, with its line end */
 
-/* The objects that a request works on, and its buffers; only one request is served at a time. */
+/* The objects that requests use, and their buffers. Only one request is served at a time. */
 typedef struct gp_control_target {
   gp_engine_t *engine;
   gp_recorder_t *recorder;
@@ -22,9 +22,9 @@ typedef struct gp_control_target {
 } gp_control_target_t;
 
 /*
- * Carries out the request text[0..length), which may be any bytes, and writes the answer: {"ok":true, ...} or
- * {"ok":false,"error":"..."}, whose text says what would be accepted. The request may end with a line end.
- * The caller holds no lock.
+ * Executes the request text[0..length), which may be any bytes, and writes the answer: {"ok":true, ...} or
+ * {"ok":false,"error":"..."}. The error text says which input is accepted. The request may end with a line
+ * end. The caller holds no lock.
  */
 void gp_control_request(gp_control_target_t *target, const char *text, size_t length, gp_json_t *answer);
 

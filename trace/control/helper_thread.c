@@ -14,11 +14,11 @@
 #include "base/cancel.h"
 
 #define STACK_BYTES                                                                                          \
-  (256 * 1024) /* only reserves address space, touched as needed; the large buffers are elsewhere */
+  (256 * 1024) /* address space only; pages become resident when used, and large buffers are elsewhere */
 #define HELPERS_MOST 3
-#define LOOK_MS      100 /* polling interval while the main thread lives */
-#define LAST_LOOK_MS 5   /* polling interval after the main thread has ended */
-#define OTHER_LINKS  2   /* st_nlink of /proc/self/task is this plus the number of threads */
+#define LOOK_MS      100 /* polling interval while the main thread is running */
+#define LAST_LOOK_MS 5   /* polling interval after the end of the main thread */
+#define OTHER_LINKS  2   /* st_nlink of /proc/self/task is this number plus the number of threads */
 
 typedef struct helper {
   void *(*fn)(void *arg);
@@ -31,13 +31,13 @@ static unsigned helper_count;
 static sigset_t program_mask; /* signal mask of the program's thread that started the first helper */
 
 /* The number of running helpers. A helper is counted after its start, while the program's thread that starts
- * it is still running, and uncounted when it returns, so the number is never too high. */
+ * it is still running. It is uncounted when it returns. So the number is never too high. */
 static atomic_int living;
 
 static void *run(void *arg)
 {
   const helper_t *helper = arg;
-  (void)gp_cancel_hold(); /* never undone: the thread lives until the process ends */
+  (void)gp_cancel_hold(); /* not restored, because the thread lives until the process ends */
   void *result = helper->fn(helper->arg);
   atomic_fetch_sub(&living, 1);
   return result;
@@ -55,12 +55,12 @@ static int start(const char *name, void *(*fn)(void *arg), void *arg)
   int error = pthread_attr_init(&attributes);
   if (error)
     return error;
-  (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED); /* a legal state */
+  (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED); /* a valid state */
   (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);               /* else the default applies */
   (void)sigfillset(&all);                                                  /* cannot fail */
   (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits the mask */
   error = pthread_create(&thread, &attributes, run, helper);
-  if (error == EINVAL) { /* the stack is too small for the libraries' thread-local variables */
+  if (error == EINVAL) { /* the stack is too small for the thread-local variables of the libraries */
     (void)pthread_attr_destroy(&attributes); /* neither call can fail */
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -76,17 +76,17 @@ static int start(const char *name, void *(*fn)(void *arg), void *arg)
   return error;
 }
 
-/* Returns true once the main thread has ended. The links in /proc/self belong to the main thread and fail
- * after its end. Reading a link needs no descriptor, so the numbers of the program's descriptors are not
- * disturbed. */
+/* Returns true if the main thread has ended. The links in /proc/self belong to the main thread, so reading
+ * them fails after its end. Reading a link needs no descriptor, so the numbers of the program's descriptors
+ * do not change. */
 static bool has_main_ended(void)
 {
   char place;
   return readlink("/proc/self/cwd", &place, 1) < 0 && errno == ENOENT;
 }
 
-/* Returns true if every thread of the program has ended. The kernel counts the main thread until the process
- * ends. */
+/* Returns true if every thread of the program has ended. The kernel includes the main thread in the number of
+ * threads until the process ends. */
 static bool is_program_over(void)
 {
   struct stat tasks;
@@ -103,11 +103,11 @@ static void *leave(void *unused)
 }
 
 /*
- * Ends the process when only helper threads are left. The C library does not do that, because it counts the
- * helpers as threads.
+ * Ends the process when only helper threads are left. The C library does not do that, because it counts
+ * helpers as threads of the program.
  *
- * This thread shares the program's open files, so they are still open for the exit handlers. Exit handlers
- * may need more stack than a helper has, so they run in a thread of their own if possible.
+ * This thread shares the program's open files, so they are still open when the exit handlers run. Exit
+ * handlers may need more stack than a helper has, so they run in a thread of their own if possible.
  */
 static void *keep_watch(void *unused)
 {
@@ -117,7 +117,7 @@ static void *keep_watch(void *unused)
     (void)poll(NULL, 0, has_main_ended() ? LAST_LOOK_MS : LOOK_MS); /* all signals are blocked */
   if (pthread_create(&thread, NULL, leave, NULL) != 0)
     return leave(unused);
-  (void)pthread_detach(thread); /* it was just created */
+  (void)pthread_detach(thread); /* cannot fail: the thread was just created */
   return NULL;
 }
 
@@ -126,7 +126,7 @@ int gp_helper_thread_start(void *(*fn)(void *arg), void *arg)
   int error = 0;
 
   if (!helper_count) {
-    (void)pthread_sigmask(SIG_SETMASK, NULL, &program_mask); /* reads it */
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &program_mask); /* only reads the mask */
     error = start("gpupool-exit", keep_watch, NULL);
   }
   return error ? error : start("gpupool", fn, arg);

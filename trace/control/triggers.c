@@ -9,14 +9,14 @@
 #include "base/signal_name.h"
 #include "trace/control/helper_thread.h"
 
-#define SIGNALS 65 /* the signals of Linux are numbered 1 to 64 */
+#define SIGNALS 65 /* the signals of Linux have the numbers 1 to 64 */
 
 /* The data of the signal handler, one per process; set before any handler is installed. */
 static struct {
   pid_t pid;
-  sem_t wake; /* not a file descriptor, because the program might close it and reuse its number */
+  sem_t wake; /* a semaphore and not a descriptor, which the program might close and reuse */
   struct sigaction previous[SIGNALS];
-  atomic_bool was_called[SIGNALS]; /* for previous handlers that run only once (SA_RESETHAND) */
+  atomic_bool was_called[SIGNALS]; /* for a previous handler that runs only once (SA_RESETHAND) */
 } signals;
 
 static void call_previous(int number, siginfo_t *info, void *context)
@@ -31,17 +31,19 @@ static void call_previous(int number, siginfo_t *info, void *context)
     previous->sa_handler(number);
 }
 
-/* Async-signal-safe: calls only sem_post and the program's own previous handler. */
+/* Handles a signal: wakes the thread that writes snapshots, and calls the program's previous handler. Apart
+ * from that handler it calls only sem_post, so it is async-signal-safe. */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
   int saved_errno = errno;
   if (getpid() == signals.pid)
-    (void)sem_post(&signals.wake); /* fails only after 2^31 - 1 posts without a wait */
+    (void)sem_post(&signals.wake); /* fails only if 2^31 - 1 posts are waiting */
   errno = saved_errno;
   call_previous(number, info, context);
 }
 
-/* Writes a snapshot after each signal. All signals that arrive during a snapshot together cause one more. */
+/* Writes a snapshot after each signal. If several signals arrive during a snapshot, they cause one more
+ * snapshot together. */
 static void *write_when_woken(void *arg)
 {
   for (;;) {
@@ -49,7 +51,7 @@ static void *write_when_woken(void *arg)
     }
     while (sem_trywait(&signals.wake) == 0) {
     }
-    (void)gp_snapshot_write(arg, "signal", NULL, NULL); /* it has logged any error */
+    (void)gp_snapshot_write(arg, "signal", NULL, NULL); /* any error was logged */
   }
   return NULL;
 }
@@ -65,13 +67,13 @@ static void install(int number)
   struct sigaction ours;
   char name[GP_SIGNAL_NAME_BYTES];
 
-  (void)sigaction(number, NULL, previous); /* the signal is valid: neither call can fail */
+  (void)sigaction(number, NULL, previous); /* cannot fail for a valid signal, nor can the call below */
   bool chained = is_function(previous);
   memset(&ours, 0, sizeof(ours));
   ours.sa_sigaction = on_signal;
-  /* Keeps the previous handler's flags. If there is none, system calls are restarted, so that none fails
-   * because of the library. Uses the alternate stack if there is one, because some programs' own stacks are
-   * too small. */
+  /* Keeps the previous handler's flags. If there is none, requests that system calls are restarted, so that
+   * none fails because of the library. Uses the alternate stack if there is one, because the stacks of some
+   * programs are too small. */
   ours.sa_flags =
       SA_SIGINFO | SA_ONSTACK | (chained ? previous->sa_flags & (SA_RESTART | (int)SA_NODEFER) : SA_RESTART);
   if (chained)
@@ -83,15 +85,15 @@ static void install(int number)
                                         : ", and no longer ends the program");
 }
 
-/* The newest peak snapshot of each device. The table exists once per process; the engine calls
- * gp_triggers_peak from one thread at a time, so it needs no lock. */
+/* The newest peak snapshot of each device. The table exists once per process. It needs no lock, because the
+ * engine calls gp_triggers_peak from one thread at a time. */
 static gp_snapshot_name_t peak_files[GP_MAX_DEVICES];
 
 void gp_triggers_peak(gp_snapshot_writer_t *writer, gp_engine_t *engine, int device, uint64_t bytes)
 {
   uint64_t step = bytes / 10 > GP_PEAK_STEP ? bytes / 10 : GP_PEAK_STEP;
 
-  (void)gp_snapshot_write_named(writer, "peak", NULL, &peak_files[device]); /* it has logged any error */
+  (void)gp_snapshot_write_named(writer, "peak", NULL, &peak_files[device]); /* any error was logged */
   gp_engine_watch_use(engine, device, bytes + step);
 }
 

@@ -8,7 +8,7 @@ static uint32_t chunk_records_for(uint64_t events)
   return chunk_records;
 }
 
-/* Sizes, and offsets from the section's start. */
+/* The layout of the section: sizes, and offsets from the section's start. */
 typedef struct layout {
   uint32_t chunk_records;
   uint32_t chunk_count;
@@ -88,7 +88,7 @@ static bool begin_locked(gp_chunks_t *chunks)
   chunks->chunks[0].state = GP_CHUNK_SHARED;
   chunks->chunks[0].owner = GP_CHUNK_OWNER_SHARED;
   atomic_signal_fence(memory_order_release);
-  header->is_begun = 1; /* last: a reader that sees is_begun also sees the other members */
+  header->is_begun = 1; /* stored last: a reader that sees is_begun also sees the other members */
   return true;
 }
 
@@ -105,8 +105,8 @@ uint64_t gp_chunks_newest_ns(const gp_chunks_t *chunks, uint32_t index)
   return newest_ns;
 }
 
-/* Returns the number of events in a closed chunk; a free that may still get its completion counts as
- * complete. */
+/* Returns the number of events in a closed chunk. If the completion of a free may still be stored, counts it
+ * as an event. */
 static uint32_t count_events(const gp_chunks_t *chunks, uint32_t index)
 {
   const gp_event_record_t *records = gp_chunks_records(chunks, index);
@@ -121,7 +121,7 @@ static uint32_t count_events(const gp_chunks_t *chunks, uint32_t index)
 }
 
 /* Inserts a chunk into the list of closed chunks, which is ordered by newest_ns. Searches from the newest
- * end, because the chunk nearly always has the newest events. */
+ * end, because the chunk to insert nearly always has the newest events. */
 static void list_insert(gp_chunks_t *chunks, uint32_t index)
 {
   gp_chunk_header_t *header = chunks->header;
@@ -171,22 +171,24 @@ static void close_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns
   list_insert(chunks, index);
 }
 
-/* Closes a free's open completion, so that no thread can store one any more. Returns the final value. */
+/* Marks a free's completion as closed if it is still open, so that no thread can store a time any more.
+ * Returns the final value of the completion. */
 static uint64_t close_completion(gp_event_record_t *record)
 {
   uint64_t completion = gp_event_record_completion(record);
   if (record->action != GP_ACTION_FREE_REQUESTED || completion >> 32 != GP_COMPLETION_OPEN)
     return completion;
   uint64_t closed = gp_completion_set(completion, GP_COMPLETION_CLOSED);
-  /* Acquire and release: a thread that stores a completion reads the record before the record is reused. */
+  /* Acquire and release: a thread that stores a completion has read the record before the record is reused.
+   */
   return __atomic_compare_exchange_n(
              &record->completion, &completion, closed, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
              ? closed
              : completion;
 }
 
-/* Empties a chunk that no thread appends to, and counts its events as dropped. The order of the stores makes
- * the count right, neither missing nor doubled, in the record of a process that is killed in between. */
+/* Empties a chunk that no thread appends to, and counts its events as dropped. The stores are ordered so that
+ * a reader gets the right count even if the process is killed between them. */
 static void discard_locked(gp_chunks_t *chunks, uint32_t index)
 {
   gp_chunk_header_t *header = chunks->header;
@@ -218,8 +220,8 @@ static void discard_locked(gp_chunks_t *chunks, uint32_t index)
   atomic_store_explicit(&header->discarding, 0, memory_order_release);
 }
 
-/* The section grows by several chunks at a time, so that the kernel is called less often. Letting the four
- * pages of a chunk fault instead costs half as much again. */
+/* The section grows by several chunks at a time, so that the kernel is called less often. Page faults for the
+ * four pages of a chunk would take half as much time again. */
 #define GROWTH_BYTES ((size_t)64 * 1024)
 
 static bool has_room_for(gp_chunks_t *chunks, uint32_t index)
@@ -252,7 +254,7 @@ static uint32_t open_locked(gp_chunks_t *chunks, uint32_t owner)
     if (header->used < header->chunk_count && has_room_for(chunks, header->used))
       index = header->used++;
     else
-      header->chunk_count = header->used; /* no more memory: existing chunks are reused */
+      header->chunk_count = header->used; /* no more memory: only existing chunks are used from now on */
   }
   if (index == GP_CHUNK_NONE) {
     index = list_pop_oldest(chunks);
@@ -319,7 +321,7 @@ void gp_chunks_forget(gp_chunks_t *chunks, uint64_t now_ns)
   if (is_empty) {
     chunks->since_ns = now_ns;
     chunks->has_lost = true;
-    /* Stores the loss in the record at once, because the process may be killed before its first event. */
+    /* Stores the loss in the record at once, because the process may be killed before it records an event. */
     if (gp_region_is_started(chunks->region))
       (void)begin_locked(chunks);
   } else {

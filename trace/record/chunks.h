@@ -1,17 +1,17 @@
 /*
- * The storage of events: a fixed set of chunks. A thread owns a chunk while it fills it, so that recording
- * needs no lock and shares no cache line; a thread takes the lock once per chunk. If no chunk is free, the
- * thread reuses the closed chunk whose newest event is the oldest.
+ * The storage of events: a fixed set of chunks. A thread owns a chunk while it fills it. So recording an
+ * event needs no lock and shares no cache line; a thread takes the lock once per chunk. If no chunk is free,
+ * the thread reuses the closed chunk whose newest event is the oldest.
  *
- * Only the oldest events are lost: since_ns is the newest lost time, and readers ignore every event at or
- * before since_ns, whichever chunk it is in. So a reader that replays events backwards from the present state
- * never misses one in the middle.
+ * Only the oldest events are lost. since_ns is the newest lost time, and readers ignore every event at or
+ * before since_ns, whichever chunk contains it. So a reader that replays events backwards from the present
+ * state never misses an event in the middle.
  *
  * The completion time of a free may be added to the free's record later, by any thread. That thread holds the
- * device's lock but not the chunks' lock, so it stores the completion with a compare-and-exchange, and a
- * thread that discards a chunk first marks its open completions as closed.
+ * device's lock but not the chunks' lock, so it stores the completion with a compare-and-exchange. A thread
+ * that discards a chunk first marks its open completions as closed.
  *
- * Header, chunks and records are a section of the region and contain no pointers, so a reader can use them
+ * Header, chunks and records are a section of the region and contain no pointers. So a reader can use them
  * even if the process was killed at any instruction.
  */
 #ifndef GP_TRACE_CHUNKS_H
@@ -27,25 +27,25 @@
 #include "trace/region/region.h"
 
 typedef struct gp_chunks {
-  gp_lock_t lock; /* a leaf: nothing is called with it held */
+  gp_lock_t lock; /* only the region's lock is taken while this lock is held */
   gp_region_t *region;
   gp_chunk_header_t *header;
   gp_chunk_t *chunks;
   gp_event_record_t *records;
-  uint64_t events;   /* requested */
+  uint64_t events;   /* number of events to keep, as requested */
   uint64_t unstored; /* number of records lost because there was no memory at all */
-  uint64_t since_ns; /* if has_lost: the time of a gp_chunks_forget before the first record */
+  uint64_t since_ns; /* with has_lost: time of a gp_chunks_forget before the first record */
   bool has_lost;
 } gp_chunks_t;
 
-/* Returns the bytes that the section needs for at least `events` events. */
+/* Returns the size in bytes of a section for at least `events` events. */
 size_t gp_chunks_bytes(uint64_t events);
 
-/* Prepares storage for `events` events; fewer are kept if memory is short. The region is borrowed. */
+/* Prepares storage for `events` events. If memory is short, fewer events are kept. The region is borrowed. */
 void gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events);
 
-/* Prepares a section that was read from a file. Header, chunks and records must be valid, in private memory,
- * and no thread may record. Call gp_chunks_fini afterwards as usual. */
+/* Prepares a section that was read from a file. Header, chunks and records must be valid and in private
+ * memory, and no thread may record events. gp_chunks_fini must be called afterwards. */
 void gp_chunks_init_copy(
     gp_chunks_t *chunks, gp_chunk_header_t *header, gp_chunk_t *array, gp_event_record_t *records);
 
@@ -55,14 +55,15 @@ static inline bool gp_chunks_is_empty(const gp_chunks_t *chunks)
   return chunks->region && !gp_region_used(chunks->region, GP_SECTION_EVENTS);
 }
 
-/* Ends the use of `chunks`. The caller makes sure that no thread records any more. */
+/* Ends the use of *chunks. No thread may record events any more. */
 void gp_chunks_fini(gp_chunks_t *chunks);
 
 /*
- * Closes the caller's chunk `full` (GP_CHUNK_NONE if it has none), whose newest time is newest_ns, and opens
- * another one. Returns the index of the new, empty chunk; the caller stores *record there. If other threads
- * have every chunk open, appends *record to the shared chunk and returns GP_CHUNK_NONE. If there is no memory
- * at all, the record is lost and counted in `unstored`.
+ * Opens an empty chunk for the caller and returns its index; the caller then stores *record there. First
+ * closes the caller's chunk `full`, whose newest time is newest_ns; GP_CHUNK_NONE means that the caller has
+ * no chunk. If other threads have all chunks open, appends *record to the shared chunk and returns
+ * GP_CHUNK_NONE. If there is no memory at all, loses the record, counts it in `unstored` and returns
+ * GP_CHUNK_NONE.
  */
 uint32_t gp_chunks_rotate(
     gp_chunks_t *chunks, uint32_t full, uint64_t newest_ns, uint32_t owner, const gp_event_record_t *record);
@@ -70,7 +71,7 @@ uint32_t gp_chunks_rotate(
 /* Closes the caller's chunk, whose newest time is newest_ns. */
 void gp_chunks_close(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns);
 
-/* Marks all events up to now as lost; for a recorder that is switched on late. */
+/* Marks all events up to now_ns as lost. For a recorder that is switched on late. */
 void gp_chunks_forget(gp_chunks_t *chunks, uint64_t now_ns);
 
 static inline gp_event_record_t *gp_chunks_records(const gp_chunks_t *chunks, uint32_t index)
@@ -78,13 +79,14 @@ static inline gp_event_record_t *gp_chunks_records(const gp_chunks_t *chunks, ui
   return chunks->records + (size_t)index * chunks->header->chunk_records;
 }
 
-/* Adds a chunk with events to the list of closed chunks. Public for the reader of files. The caller holds the
- * lock. */
+/* Adds a chunk with events to the list of closed chunks. The caller holds the lock. Public for readers of
+ * files. */
 void gp_chunks_enlist(gp_chunks_t *chunks, uint32_t index);
 
 /*
- * Returns the place of a record for gp_chunks_complete: chunk and index in one number. 0 means no record:
- * records with a place are in chunks with an owner, and chunk 0 is the shared one.
+ * Returns the place of a record for gp_chunks_complete: its chunk and its index, combined into one number.
+ * The place 0 means no record, because chunk 0 is the shared chunk, and only records in chunks with an owner
+ * get a place.
  */
 static inline uint32_t gp_chunks_place(uint32_t chunk, uint32_t index)
 {
@@ -92,9 +94,9 @@ static inline uint32_t gp_chunks_place(uint32_t chunk, uint32_t index)
 }
 
 /*
- * Stores time_ns as the completion time in the record of a free at `place`. is_own: the calling thread owns
- * the chunk, and the chunk is open. Returns false if the record was overwritten or the time does not fit;
- * the completion then needs a record of its own. Takes no lock.
+ * Stores time_ns as the completion time of a free whose record is at `place`. is_own means that the calling
+ * thread owns the chunk and the chunk is open. Returns false if the record was overwritten or the time does
+ * not fit; the caller must then record the completion separately. Takes no lock.
  */
 static inline bool gp_chunks_complete(
     gp_chunks_t *chunks, uint32_t place, bool is_own, uint64_t block_id, uint64_t time_ns)
@@ -102,7 +104,7 @@ static inline bool gp_chunks_complete(
   uint32_t index = place / GP_CHUNK_RECORDS;
   gp_event_record_t *record = gp_chunks_records(chunks, index) + place % GP_CHUNK_RECORDS;
   uint64_t open = gp_completion_open(block_id);
-  uint64_t after_ns = time_ns - gp_event_record_time_ns(record); /* if overwritten, the store fails */
+  uint64_t after_ns = time_ns - gp_event_record_time_ns(record); /* wrong if overwritten: the store fails */
 
   if (after_ns == GP_COMPLETION_OPEN || after_ns >= GP_COMPLETION_CLOSED)
     return false;
@@ -116,8 +118,8 @@ static inline bool gp_chunks_complete(
   return true;
 }
 
-/* Returns the newest time in a chunk, completions included, or 0 if the chunk is empty. The caller holds the
- * lock. */
+/* Returns the newest time in a chunk, including completion times, or 0 if the chunk is empty. The caller
+ * holds the lock. */
 uint64_t gp_chunks_newest_ns(const gp_chunks_t *chunks, uint32_t index);
 
 #endif

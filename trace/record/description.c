@@ -53,8 +53,8 @@ static void add_settings(text_t *text, const gp_options_t *options)
   }
 }
 
-/* Adds the variables that limit or select device memory from outside. Their names are written unchanged,
- * while names of options are written in lower case. */
+/* Adds the environment variables that limit or select device memory. Their names are written unchanged, but
+ * names of options in lower case. */
 static void add_environment(text_t *text)
 {
   static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
@@ -111,14 +111,14 @@ static size_t read_file(const char *path, char *buffer, size_t capacity)
       break;
     used += (size_t)got;
   }
-  (void)close(fd); /* opened for reading only */
+  (void)close(fd); /* cannot lose data: it was opened for reading */
   return used;
 }
 
 /*
- * Reads the command line into the far end of the buffer and copies it forward, argument by argument. Each
- * copy is longer by its key, so with many arguments the copies may reach the unread arguments; the function
- * then stops.
+ * Adds the command line, one pair for each argument. Reads the command line into the far end of the buffer
+ * and copies the arguments forward one by one. Each copy also has a key, so with many arguments the copies
+ * may reach the arguments that are not copied yet; the function then stops.
  */
 static void add_arguments(text_t *text)
 {

@@ -44,8 +44,8 @@ static uint32_t take_new_slot(gp_live_t *live)
   return cookie;
 }
 
-/* Assigns a slot, whose word is 0, to the event's memory. If there is no memory for a slot, counts it in the
- * header's missing_slots, for the reader. */
+/* Assigns a slot to the event's memory; the slot's word is 0. If there is no memory for a slot, increments
+ * the header's missing_slots, so that readers know. */
 static void take_slot(gp_live_t *live, const gp_event_t *event)
 {
   uint32_t slot = gp_live_take_free(live, event->device);
@@ -88,7 +88,7 @@ void gp_live_event(gp_live_t *live, const gp_event_t *event, uint64_t time_ns, i
       .alloc_ns = event->alloc_ns != 0 ? event->alloc_ns : time_ns,
       .origin = event->origin,
       .stream = has_owner ? stream : -1};
-  if (is_new || has_owner) /* is_new includes segments reserved while recording was off */
+  if (is_new || has_owner) /* is_new: also segments that were reserved while recording was off */
     gp_live_set_owner(slot, &owner);
   switch (event->action) {
   case GP_ACTION_SEGMENT_ALLOC: set_state(slot, event->is_cut ? GP_LIVE_SEGMENT : GP_LIVE_IDLE, event); break;

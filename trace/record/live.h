@@ -1,14 +1,14 @@
 /*
  * The table of live memory: one slot for every segment of the pool, every allocated block that is part of a
- * segment, and every forwarded allocation. It is separate from the events, so overwriting old events loses
- * history but never state. The engine has the same data in its own records; this table is for the reader of
- * a killed process's record, and is updated as events arrive.
+ * segment, and every forwarded allocation. The table is separate from the events, so overwriting old events
+ * loses history but never state. The engine has the same data in its own records. This table is for readers
+ * of a killed process's record, and is updated as events arrive.
  *
- * A writer stores a slot's word last, with one instruction; a change of state writes only the word. If the
+ * A writer stores a slot's word last, with one instruction. A change of state writes only the word. If the
  * process is killed during a change, the slot has the earlier state, and the event, which is stored first,
- * has the new one. If an alloc has a slot but no event, the word says whether it happened. This also works
- * for split segments because idle parts have no slots: splitting off a block takes one slot, and merging it
- * with its neighbours returns one.
+ * has the new state. If an alloc has a slot but no event, the word shows whether the alloc happened. This
+ * also works for split segments, because their idle parts have no slots: splitting off a block takes one
+ * slot, and merging the block with its neighbours returns that slot.
  */
 #ifndef GP_TRACE_LIVE_H
 #define GP_TRACE_LIVE_H
@@ -22,29 +22,29 @@
 #include "format/live_slot.h"
 #include "trace/region/region.h"
 
-/* Starts as zeroed memory, then gp_live_init. In split segments each alloc takes a slot and each free returns
- * one, so each device has its own list of free slots, guarded by the device's lock. */
+/* The table; zeroed memory, then gp_live_init. In split segments each alloc takes a slot and each free
+ * returns one. So each device has its own list of free slots, guarded by the device's lock. */
 typedef struct gp_live {
-  gp_lock_t lock; /* for `used` and the OOM report; taken after the pool's locks, before the region's */
+  gp_lock_t lock; /* guards `used` and the OOM report; taken after the pool's locks and before the region's */
   gp_region_t *region;
   gp_live_slot_t *slots;
-  _Atomic uint32_t used;         /* slots [0, used) have been taken at some time */
-  uint32_t free[GP_MAX_DEVICES]; /* first free slot + 1, 0: none; guarded by the device's lock */
+  _Atomic uint32_t used;         /* slots [0, used) have been taken at least once */
+  uint32_t free[GP_MAX_DEVICES]; /* index + 1 of the first free slot, 0: none; guarded by the device's lock */
 } gp_live_t;
 
-/* The region is borrowed. */
+/* Initializes the table. The region is borrowed. */
 void gp_live_init(gp_live_t *live, gp_region_t *region);
 void gp_live_fini(gp_live_t *live);
 
-/* Updates the slot in the event's observer_cookie. time_ns is the recorded time of the event, stream the
- * index of its stream or -1. With is_quiet set (the recorder is off) it takes no new slot. The caller holds
- * the device's lock. */
+/* Updates the slot of the event's memory, which the event's observer_cookie contains. time_ns is the recorded
+ * time of the event; `stream` is the index of its stream, or -1. If is_quiet is set (the recorder is off),
+ * takes no new slot. The caller holds the device's lock. */
 void gp_live_event(gp_live_t *live, const gp_event_t *event, uint64_t time_ns, int16_t stream, bool is_quiet);
 
 /*
- * The recorder's note in a block's cookie (gp_cookie_t). For an allocated block it says that the slot is the
- * only record of the alloc, and which thread made the alloc. For a freed block it is the place of the free's
- * record (gp_chunks_place).
+ * The recorder's note in a block's cookie (gp_cookie_t). For an allocated block, the note says whether the
+ * slot is the only record of the alloc, and which thread made the alloc. For a freed block, the note is the
+ * place of the free's record (gp_chunks_place).
  */
 #define GP_NOTE_TELLS_ALLOC (UINT32_C(1) << 31)
 
@@ -63,7 +63,8 @@ static inline uint16_t gp_note_thread(uint32_t note)
   return (uint16_t)note;
 }
 
-/* Changes the slot's state but not its kind and taint. records_alloc: the alloc has no event record. */
+/* Changes the slot's state, but not its kind and taint. records_alloc means that the alloc has no event
+ * record. */
 static inline void gp_live_set_state(
     gp_live_slot_t *slot, gp_live_state_t state, int device, bool is_cut, bool records_alloc)
 {
@@ -84,12 +85,13 @@ typedef struct gp_live_owner {
   uint64_t block_id;
   uint64_t alloc_ns;
   uint32_t origin;
-  int16_t stream; /* index, -1: none */
+  int16_t stream; /* index of the stream; -1: none */
 } gp_live_owner_t;
 
 static inline void gp_live_set_owner(gp_live_slot_t *slot, const gp_live_owner_t *owner)
 {
-  /* The time is stored first: if the process is killed here, a reader sees that the rest may be missing. */
+  /* The time is stored first: if the process is killed here, it tells a reader that the rest may be missing.
+   */
   slot->time_ns = owner->alloc_ns;
   atomic_signal_fence(memory_order_release);
   slot->requested = owner->requested;
@@ -106,7 +108,7 @@ static inline void gp_live_set_place(gp_live_slot_t *slot, uint64_t address, uin
 }
 
 /* Takes a free slot of the device and returns its index + 1, or 0 if there is none. The slot's word is 0
- * until the caller stores it. The caller holds the device's lock, also for gp_live_give. */
+ * until the caller stores a word. The caller holds the device's lock, which gp_live_give also requires. */
 static inline uint32_t gp_live_take_free(gp_live_t *live, int device)
 {
   uint32_t taken = live->free[device];
@@ -114,7 +116,7 @@ static inline uint32_t gp_live_take_free(gp_live_t *live, int device)
     return 0;
   uint64_t next = live->slots[taken - 1].address;
   gp_assert_internal(atomic_load_explicit(&live->slots[taken - 1].word, memory_order_relaxed) == 0);
-  /* Checks the value, because the memory is shared and another process may have changed it. */
+  /* Checks `next`, because another process may have changed the shared memory. */
   live->free[device] = next <= atomic_load_explicit(&live->used, memory_order_relaxed) ? (uint32_t)next : 0;
   return taken;
 }

@@ -49,8 +49,8 @@ bool gp_prestart_end(gp_prestart_t *prestart)
 
 #define PAGE_BYTES_MOST ((size_t)64 * 1024)
 
-/* Returns the most bytes that a section can need if the library keeps `events` events, on which only
- * GP_SECTION_EVENTS depends. Any thread. */
+/* Returns the largest size in bytes of a section. It depends on `events`, the number of events that the
+ * library keeps, only for GP_SECTION_EVENTS. Thread-safe. */
 static size_t gp_section_capacity(gp_section_t section, uint64_t events)
 {
   switch (section) {
@@ -75,13 +75,14 @@ size_t gp_section_capacity_max(gp_section_t section)
   return gp_section_capacity(section, gp_option_table[GP_OPTION_trace_events].maximum) + PAGE_BYTES_MOST;
 }
 
-/* The record stores the value of GPUPOOL_TRACE, so both must use the same codes. */
+/* The record stores the value of GPUPOOL_TRACE, so the codes in the record and those of the option must be
+ * equal. */
 static_assert(GP_RECORDING_OFF == (int)GP_TRACE_OFF && GP_RECORDING_STATE == (int)GP_TRACE_STATE &&
                   GP_RECORDING_ALL == (int)GP_TRACE_ALL,
     "the option has the codes of the record");
 
-/* The recorder's mode also serves as the observer's `interest`, where 0 means no events. The table of live
- * memory is kept up to date even while recording is off. */
+/* The recorder's mode is also the observer's `interest`, where 0 means no events. The table of live memory is
+ * kept up to date even while recording is off. */
 static_assert(GP_TRACE_OFF == 0, "no interest");
 
 #ifndef MADV_WIPEONFORK
@@ -97,21 +98,22 @@ uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device)
   uint64_t last_ns = atomic_load_explicit(&clock->last_ns, memory_order_relaxed);
   if (now_ns < last_ns)
     now_ns = last_ns;
-  /* Relaxed suffices: a thread that records later takes the device's lock, which the caller holds now. */
+  /* Relaxed is sufficient: a thread that records later first takes the device's lock, which the caller holds
+   * now. */
   atomic_store_explicit(&clock->floor_ns, now_ns, memory_order_relaxed);
   return now_ns;
 }
 
 static inline uint64_t ordered_time_ns(gp_recorder_t *recorder, const gp_event_t *event)
 {
-  /* A snapshot event is recorded without the device's lock. */
+  /* A snapshot event is recorded without the device's lock, so its time cannot be ordered. */
   if ((unsigned)event->device >= GP_MAX_DEVICES || event->action == GP_ACTION_SNAPSHOT)
     return event->time_ns;
   return gp_recorder_time_ns(recorder, event->device, event->time_ns);
 }
 
-/* Records a block's alloc when the block is freed, if recording was switched off in between and only the slot
- * has the alloc. */
+/* Records a block's alloc at the moment when the block is freed. This is needed if only the slot records the
+ * alloc, because recording was switched off since then. */
 static void record_alloc_late(gp_recorder_t *recorder, const gp_event_t *event)
 {
   gp_writer_t *writer = &gp_writer;
@@ -128,13 +130,14 @@ static void record_alloc_late(gp_recorder_t *recorder, const gp_event_t *event)
   writer->thread = own;
 }
 
-/* Returns the block's new note after the event. place is the place of the event's record. */
+/* Returns the block's new note after an event whose record is at `place`. */
 static uint32_t note_after(const gp_recorder_t *recorder, const gp_event_t *event, uint32_t place)
 {
   return event->action == GP_ACTION_FREE_REQUESTED && !recorder->origins.has_frees ? place : 0;
 }
 
-/* Records any event in any mode; writer.c has the fast paths. Here an alloc gets a record of its own. */
+/* Records any event, in any mode. writer.c has the fast paths. On this path an alloc gets a record of its
+ * own. */
 static uint64_t record_event(void *self, const gp_event_t *event)
 {
   gp_recorder_t *recorder = self;
@@ -146,7 +149,7 @@ static uint64_t record_event(void *self, const gp_event_t *event)
 
   if (mode == GP_TRACE_ALL) {
     bool has_room = writer->recorder_id == recorder->id && writer->used != writer->limit;
-    if (!has_room && getpid() != recorder->pid) { /* a child made without fork()'s handlers */
+    if (!has_room && getpid() != recorder->pid) { /* the child was created without fork()'s handlers */
       gp_recorder_fork_child(recorder);
       return time_ns;
     }
@@ -160,7 +163,7 @@ static uint64_t record_event(void *self, const gp_event_t *event)
              gp_recorder_is_ours(recorder)) {
     record_alloc_late(recorder, event);
   }
-  /* The slot changes after the event is stored, so slots are never ahead of the events. Existing slots are
+  /* The slot changes after the event is stored, so a slot is never ahead of the events. Existing slots are
    * kept up to date even while recording is off. */
   if (!cookie || !recorder->live.slots || (mode == GP_TRACE_OFF && cookie->slot == 0))
     return time_ns;
@@ -194,7 +197,7 @@ static void describe(gp_recorder_t *recorder)
       gp_cancel_hold(); /* file I/O is a cancellation point, and the caller holds a device's lock */
   gp_description_t description = gp_description_make(recorder->options, buffer, GP_DESCRIPTION_BYTES);
   gp_cancel_restore(cancel_state);
-  /* The length precedes the text but is stored last, so that a reader never sees a partial description. */
+  /* The length precedes the text but is stored last. So a reader never sees a partial description. */
   if (gp_region_grow(&recorder->region, GP_SECTION_DESCRIPTION, sizeof(uint64_t) + description.length)) {
     char *section = gp_region_section(&recorder->region, GP_SECTION_DESCRIPTION, NULL);
     memcpy(section + sizeof(uint64_t), description.text, description.length);
@@ -237,7 +240,8 @@ static void report_damage(void *self, const gp_damage_t *damage)
     recorder->on_damage(recorder->on_self, damage);
 }
 
-/* Returns the device's part of the record, or NULL if there is no record yet or no memory for the part. */
+/* Returns the device's part of the record. Returns NULL if there is no record yet, or no memory for that
+ * part. */
 static gp_device_record_t *device_record(gp_recorder_t *recorder, int device)
 {
   gp_assert(device >= 0 && device < GP_MAX_DEVICES);
@@ -247,7 +251,8 @@ static gp_device_record_t *device_record(gp_recorder_t *recorder, int device)
   return (gp_device_record_t *)gp_region_section(&recorder->region, GP_SECTION_DEVICES, NULL) + device;
 }
 
-/* Returns the place for a device's statistics: they are kept in the record so that they survive a kill. */
+/* Returns where to keep a device's statistics: in the record, so that they survive a kill. Returns NULL if
+ * there is no place. */
 static gp_stats_t *place_stats(void *self, int device)
 {
   gp_recorder_t *recorder = self;
@@ -258,7 +263,7 @@ static gp_stats_t *place_stats(void *self, int device)
   return record ? &record->stats : NULL;
 }
 
-/* Returns the place in the record for the counts of a thread's heap, or NULL if there is none. */
+/* Returns where in the record to keep the counts of a thread's heap, or NULL if there is no place. */
 static gp_heap_counts_t *place_heap(void *self, uint32_t number)
 {
   gp_recorder_t *recorder = self;
@@ -289,7 +294,7 @@ static bool init_region(gp_recorder_t *recorder)
       .start_time_us = recorder->start_time_us,
       .pid = recorder->pid,
   };
-  /* If there is too little address space, retries with half as many events. */
+  /* If there is too little address space, tries again with half as many events. */
   for (;; events /= 2) {
     for (int i = 0; i < GP_SECTION_COUNT; i++)
       plan.capacity[i] = gp_section_capacity((gp_section_t)i, events);
@@ -309,7 +314,7 @@ static void find_origin(void *self, gp_occasion_t occasion, uint64_t size)
   if (atomic_load_explicit(&recorder->mode, memory_order_relaxed) == GP_TRACE_OFF)
     return;
   gp_writer_arm_end(recorder, &gp_writer);
-  gp_origin_find(&recorder->origins, occasion, size); /* last: its callees need the stack */
+  gp_origin_find(&recorder->origins, occasion, size); /* last: its callees need most of the stack */
 }
 
 static uint32_t tell_origin(void *self)
@@ -328,7 +333,7 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
   recorder->clock_self = clock_self;
   recorder->options = options;
   recorder->pid = getpid();
-  /* A forked child sees a zeroed recorder, which is off, because the child does not inherit the region. */
+  /* A forked child gets a zeroed recorder, which is off, because the child does not inherit the region. */
   (void)madvise(recorder, sizeof(*recorder), MADV_WIPEONFORK);
   struct timespec now;
   recorder->base_ns = gp_recorder_now_ns(recorder);
@@ -344,7 +349,7 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
   gp_marks_init(&recorder->marks, &recorder->region);
   gp_live_init(&recorder->live, &recorder->region);
   gp_origins_init(&recorder->origins, options, &recorder->region);
-  /* If the process has no key left, chunks of ended threads are not reused. */
+  /* If the process has no key left, the chunks of ended threads stay open and are never reused. */
   recorder->has_key = pthread_key_create(&recorder->key, gp_writer_thread_ended) == 0;
   atomic_store(&recorder->mode, (int)gp_option_number(options, GP_OPTION_trace));
   return recorder;
@@ -416,13 +421,13 @@ void gp_recorder_set_mode(gp_recorder_t *recorder, int mode)
   if (atomic_load(&recorder->silent))
     return;
   bool has_record = gp_region_is_started(&recorder->region);
-  /* The record must not claim to have all events while some are missing, so the header changes before
-   * recording stops, and after recording starts. */
+  /* The header changes before recording stops, and only after recording starts. Otherwise the record would
+   * claim to have all events while some are missing. */
   if (has_record && mode != GP_TRACE_ALL)
     atomic_store(&recorder->region.header->recording, (uint32_t)mode);
   int before = atomic_exchange(&recorder->mode, mode);
-  /* The time is read after the switch: a thread that still saw the old mode may have dropped an event just
-   * before, and that event must count as lost too. */
+  /* Reads the time after the switch: a thread that still saw the old mode may have dropped an event just
+   * before, and that event must also count as lost. */
   if (mode == GP_TRACE_ALL && before != GP_TRACE_ALL)
     gp_chunks_forget(&recorder->chunks, gp_recorder_now_ns(recorder));
   if (before == GP_TRACE_OFF && mode != GP_TRACE_OFF)
@@ -454,6 +459,6 @@ int gp_recorder_mode(const gp_recorder_t *recorder)
 void gp_recorder_fork_child(gp_recorder_t *recorder)
 {
   atomic_store(&recorder->silent, true);
-  recorder->live.slots = NULL; /* the slots are not in this process */
+  recorder->live.slots = NULL; /* this process does not have the slots */
   atomic_store(&recorder->mode, GP_TRACE_OFF);
 }

@@ -45,8 +45,8 @@ size_t gp_marks_order(const gp_mark_table_t *table, size_t room, gp_mark_record_
   uint64_t count = atomic_load_explicit(&table->count, memory_order_relaxed);
   size_t kept = 0;
 
-  /* Skips the oldest mark of a full table: it may have been partly overwritten when the process was
-   * killed. */
+  /* Skips the oldest mark of a full table, because the process may have been killed while it was overwriting
+   * that mark. */
   for (uint64_t i = count >= GP_MARKS_MAX ? count - GP_MARKS_MAX + 1 : 0; i < count; i++) {
     if (i % GP_MARKS_MAX < room)
       ret_marks[kept++] = table->entries[i % GP_MARKS_MAX];
@@ -54,7 +54,7 @@ size_t gp_marks_order(const gp_mark_table_t *table, size_t room, gp_mark_record_
   return kept;
 }
 
-/* Implements gp_marks_copy. The caller holds the lock. */
+/* Does what gp_marks_copy does. The caller holds the lock. */
 static size_t copy_locked(const gp_marks_t *marks, gp_mark_record_t *ret_marks)
 {
   gp_assert_internal(gp_lock_is_held(&marks->lock));
@@ -83,8 +83,8 @@ void gp_handles_fini(gp_handles_t *handles)
   gp_assert_internal(gp_lock_is_free(&handles->lock));
 }
 
-/* Finds the slot of a handle and returns true, or finds an empty slot for the handle and returns false. The
- * search always ends, because at most a quarter of the slots is in use. */
+/* Returns true and the handle's slot and index if the table has the handle. Otherwise returns false and an
+ * empty slot for the handle. The search always ends, because at most a quarter of the slots are in use. */
 static bool find_slot(gp_handles_t *handles, uint64_t handle, uint32_t *ret_slot, int16_t *ret_index)
 {
   uint32_t slot = (uint32_t)((handle * UINT64_C(0x9e3779b97f4a7c15)) >> 40);
@@ -112,7 +112,7 @@ int16_t gp_handles_intern(gp_handles_t *handles, uint64_t handle)
   gp_lock_take(&handles->lock);
   gp_handle_table_t *table = handles->table;
   uint32_t count = gp_handles_count(handles);
-  /* Searches again: another thread may have added the handle since. */
+  /* Searches again, because another thread may have added the handle since the first search. */
   if (!find_slot(handles, handle, &slot, &index) && count < GP_HANDLES_MAX &&
       gp_region_grow(handles->region, GP_SECTION_STREAMS,
           offsetof(gp_handle_table_t, handles) + (count + 1) * sizeof(handle))) {
@@ -155,7 +155,7 @@ static uint16_t add_locked(gp_threads_t *threads, gp_thread_entry_t entry)
   gp_thread_table_t *table = threads->table;
   size_t first_bytes = offsetof(gp_thread_table_t, entries);
   if (!gp_region_grow(threads->region, GP_SECTION_THREADS, first_bytes))
-    return 0; /* no memory for any entry: events refer to a missing entry */
+    return 0; /* no memory for any entry: the thread's events refer to a missing entry */
   uint32_t index = gp_threads_count(threads);
   if (index >= GP_THREADS_MAX)
     return GP_THREADS_MAX - 1;

@@ -3,8 +3,8 @@
 #include "trace/stacks/known_stacks.h"
 #include "trace/stacks/unwind.h"
 
-/* Returns the mode in which this thread may use the fast path: the recorder's mode, or GP_TRACE_OFF if it has
- * to call record_event. A forked child, which has no slots, also has the mode GP_TRACE_OFF. */
+/* Returns the mode in which this thread may use the fast path: the recorder's mode, or GP_TRACE_OFF if the
+ * thread must call record_event instead. A forked child has no slots, so its mode is also GP_TRACE_OFF. */
 static inline int mode_of(const gp_recorder_t *recorder, const gp_writer_t *writer)
 {
   int mode = atomic_load_explicit(&recorder->mode, memory_order_relaxed);
@@ -18,8 +18,8 @@ static inline gp_live_slot_t *slot_of(const gp_recorder_t *recorder, const gp_ob
   return slot;
 }
 
-/* Records an alloc in the slot only; no event record is written. Returns the recorded time, or 0 if the
- * caller has to use the general event function. */
+/* Records an alloc in the slot only, without an event record. Returns the recorded time, or 0 if the caller
+ * must use the general event function. */
 uint64_t gp_pairs_alloc(
     void *self, gp_observed_t *block, uint64_t context, int device, bool is_cut, uint64_t time_ns)
 {
@@ -55,7 +55,8 @@ uint64_t gp_pairs_alloc(
   return time_ns;
 }
 
-/* Fills the record of a free. The record also covers the alloc if the slot was the alloc's only record. */
+/* Fills the record of a free. If the slot was the only record of the alloc, the event record represents the
+ * alloc, too. */
 static inline void fill_pair(gp_event_record_t *record, const gp_writer_t *writer, const gp_observed_t *block,
     const gp_live_slot_t *slot, int device, uint64_t time_ns)
 {
@@ -85,7 +86,8 @@ static __attribute__((noinline)) uint32_t turn_chunk(gp_recorder_t *recorder, gp
   return gp_writer_turn(recorder, writer, &record);
 }
 
-/* Appends the free's record and returns its place, or 0 if it did not go into a chunk of this thread. */
+/* Appends a record of the free. Returns the record's place, or 0 if the record is not in a chunk of this
+ * thread. */
 static inline uint32_t add_record(gp_recorder_t *recorder, gp_writer_t *writer, const gp_observed_t *block,
     const gp_live_slot_t *slot, int device, uint64_t time_ns)
 {
@@ -96,9 +98,9 @@ static inline uint32_t add_record(gp_recorder_t *recorder, gp_writer_t *writer, 
   return gp_writer_publish(writer, time_ns);
 }
 
-/* Returns the time to record for an event. last_ns points to the time of the heap's last event, or is NULL
- * for an event of the device itself. A heap's times do not advance the device's clock; gp_pairs_join does
- * that. */
+/* Returns the time to record for an event. last_ns points to the time of the heap's last event; it is NULL
+ * for an event that belongs to no heap. Events of a heap do not advance the device's clock; gp_pairs_join
+ * does. */
 static inline uint64_t time_of(gp_recorder_t *recorder, int device, uint64_t *last_ns, uint64_t time_ns)
 {
   if (!last_ns)
@@ -128,7 +130,7 @@ static inline __attribute__((always_inline)) uint64_t free_requested(
   if (mode == GP_TRACE_ALL) {
     time_ns = time_of(recorder, device, last_ns, time_ns);
     place = add_record(recorder, writer, block, slot, device, time_ns);
-  } else if (cookie->note != 0) { /* recording has ended since the alloc */
+  } else if (cookie->note != 0) { /* recording was switched off after the alloc */
     return 0;
   }
   gp_live_set_state(slot, GP_LIVE_PENDING, device, is_cut, false);
@@ -149,8 +151,8 @@ uint64_t gp_pairs_keep(
   return free_requested(self, block, device, is_cut, last_ns, time_ns);
 }
 
-/* Passes a block of a heap to its next owner: completes the free and records the alloc. The block keeps its
- * slot, but the slot's word is reset in between, as a reader expects after a completion. */
+/* Gives a heap's block to its next owner: records the completion of the free, and the alloc. The block keeps
+ * its slot. The slot's word is reset in between, as readers expect after a completion. */
 uint64_t gp_pairs_reuse(void *self, gp_observed_t *block, const gp_next_owner_t *next, int device,
     bool is_cut, uint64_t *last_ns, uint64_t time_ns)
 {
@@ -239,7 +241,8 @@ static int16_t stream_index(gp_recorder_t *recorder, gp_writer_t *writer, const 
   return writer->stream;
 }
 
-/* Returns the stack of an event: for a free the allocation's stack, unless frees get stacks of their own. */
+/* Returns the number of an event's stack. A free has the stack of its allocation, unless frees get stacks of
+ * their own. */
 static uint32_t origin_of(const gp_recorder_t *recorder, const gp_event_t *event)
 {
   bool is_free = event->action == GP_ACTION_FREE_REQUESTED || event->action == GP_ACTION_FORWARDED_FREE;
@@ -258,7 +261,7 @@ static void fill_record(gp_recorder_t *recorder, gp_writer_t *writer, gp_event_r
   record->size = event->size;
   record->lifetime_ns = event->alloc_ns != 0 ? time_ns - event->alloc_ns : 0;
   gp_event_record_set_block(record, event->rounded_size, event->block_id);
-  if (!cookie || cookie->slot == 0 || recorder->origins.has_frees) /* the completion gets its own record */
+  if (!cookie || cookie->slot == 0 || recorder->origins.has_frees) /* the completion gets a separate record */
     record->completion = gp_completion_set(record->completion, GP_COMPLETION_CLOSED);
   record->duration =
       is_pair ? gp_note_thread(cookie->note) : gp_event_record_duration_pack(event->duration_ns);
@@ -275,7 +278,7 @@ void gp_writer_thread_ended(void *self)
 {
   gp_recorder_t *recorder = self;
   gp_writer_t *writer = &gp_writer;
-  /* Another destructor may allocate or free GPU memory after this one, and so arm this one again. */
+  /* A destructor that runs later may allocate or free GPU memory, which arms this destructor again. */
   writer->will_close = false;
   gp_unwind_thread_ended();
   gp_known_stacks_thread_ended();
@@ -317,7 +320,7 @@ uint32_t gp_writer_append(
   return gp_writer_turn(recorder, writer, &record);
 }
 
-/* Appends the buffered events at the beginning of the record, each under the thread that caused it. */
+/* Appends the buffered events at the beginning of the record, each with the thread that caused it. */
 static void append_prestart(gp_recorder_t *recorder, gp_writer_t *writer)
 {
   const gp_prestart_t *prestart = &recorder->prestart;

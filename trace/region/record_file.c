@@ -43,14 +43,14 @@ bool gp_record_file_parse(const char *name, pid_t *ret_pid, uint64_t *ret_start_
   return true;
 }
 
-/* Another user may have created the name in a world-writable folder, so the checks apply to the opened file
- * descriptor. */
+/* Checks the opened descriptor instead of the path, because in a world-writable folder another user may have
+ * created the name. */
 int gp_record_folder_open(const char *root, bool create, const char **ret_problem)
 {
   char name[NAME_BYTES];
   struct stat status;
 
-  /* Opens the parent first: the whole path would need space on a stack that may be small. */
+  /* Opens the parent first, because a buffer for the whole path may not fit on a small stack. */
   (void)snprintf(name, sizeof(name), "gpupool.%u", (unsigned)geteuid());
   *ret_problem = "cannot create its folder";
   int parent = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -73,7 +73,7 @@ int gp_record_folder_open(const char *root, bool create, const char **ret_proble
   bool is_ours = fstat(fd, &status) == 0 && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
   if (is_ours)
     return fd;
-  (void)close(fd); /* opened for inspection only */
+  (void)close(fd); /* cannot lose data: it was opened for inspection */
   *ret_problem = "other users have access to its folder";
   errno = EPERM;
   return -1;
@@ -141,7 +141,7 @@ int gp_record_file_reopen(const gp_record_file_t *file)
     return -1;
   if (fstat(fd, &status) == 0 && status.st_dev == file->device && status.st_ino == file->inode)
     return fd;
-  (void)close(fd); /* another file */
+  (void)close(fd); /* the path now names another file */
   errno = ESTALE;
   return -1;
 }
@@ -150,11 +150,11 @@ void gp_record_file_remove(const gp_record_file_t *file)
 {
   struct stat status;
   if (lstat(file->path, &status) == 0 && status.st_dev == file->device && status.st_ino == file->inode)
-    (void)unlink(file->path); /* nothing more can be done about it */
+    (void)unlink(file->path); /* a failure cannot be handled here */
 }
 
-/* fcntl(2): a read lease is refused with EAGAIN while the file is open for writing anywhere, and a shared
- * writable mapping counts as open. */
+/* Tests for other users of the file with a read lease. The kernel refuses a lease with EAGAIN while the file
+ * is open for writing anywhere (fcntl(2)), and a shared writable mapping counts as open. */
 bool gp_record_file_is_in_use(int fd, pid_t pid)
 {
   if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
@@ -163,10 +163,10 @@ bool gp_record_file_is_in_use(int fd, pid_t pid)
   }
   if (errno == EAGAIN)
     return true;
-  return kill(pid, 0) == 0 || errno != ESRCH; /* no leases on this file system: checks the pid in the name */
+  return kill(pid, 0) == 0 || errno != ESRCH; /* this file system has no leases: checks the pid in the name */
 }
 
-/* A file that no program uses any more. */
+/* A record file whose program no longer runs. */
 typedef struct leftover {
   uint64_t start_time_us;
   char name[NAME_BYTES];
@@ -181,13 +181,13 @@ static bool is_left_over(int folder, const char *name, leftover_t *ret_leftover)
   if (fd < 0)
     return false;
   bool in_use = gp_record_file_is_in_use(fd, pid);
-  (void)close(fd); /* opened for inspection only */
+  (void)close(fd); /* cannot lose data: it was opened for inspection */
   strcpy(ret_leftover->name, name);
   return !in_use;
 }
 
-/* Adds the leftover file to kept[0..count). If kept is full, deletes the oldest file, which may be the new
- * one. Returns the new count. */
+/* Adds a leftover file to kept[0..count) and returns the new count. If `kept` is full, deletes the oldest
+ * file, which may be the new one. */
 static unsigned keep(int folder, leftover_t *kept, unsigned count, const leftover_t *leftover)
 {
   unsigned oldest = 0;
@@ -200,13 +200,13 @@ static unsigned keep(int folder, leftover_t *kept, unsigned count, const leftove
       oldest = i;
   }
   bool is_newer = leftover->start_time_us > kept[oldest].start_time_us;
-  (void)unlinkat(folder, is_newer ? kept[oldest].name : leftover->name, 0); /* may be gone already */
+  (void)unlinkat(folder, is_newer ? kept[oldest].name : leftover->name, 0); /* may be removed already */
   if (is_newer)
     kept[oldest] = *leftover;
   return count;
 }
 
-/* The entries of getdents64(2), which is used because readdir() allocates. */
+/* An entry of getdents64(2), which is used here because readdir() allocates. */
 struct entry {
   uint64_t inode;
   int64_t offset;
@@ -236,6 +236,6 @@ unsigned gp_record_files_prune(const char *root)
     }
   }
   gp_pages_unmap(buffer, LISTED_BYTES);
-  (void)close(folder); /* opened for reading only */
+  (void)close(folder); /* cannot lose data: it was opened for reading */
   return count;
 }

@@ -16,7 +16,7 @@
 #include "format/layout.h"
 #include "base/pages.h"
 
-#define PAGE_BYTES 4096u /* for layout and growth; a multiple of the system's would also do */
+#define PAGE_BYTES 4096u /* unit of layout and growth; a multiple of the system page size also works */
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
@@ -72,8 +72,8 @@ void *gp_region_section(gp_region_t *region, gp_section_t section, size_t *ret_c
 
 /*
  * Makes sure that pages of the file exist. Returns 0 or an errno. The region keeps no descriptor, because the
- * program could close it or reuse its number. From Linux 5.14 on madvise needs none; before, the function
- * opens the file again.
+ * program could close it or reuse its number. Since Linux 5.14 madvise works without a descriptor; on older
+ * kernels the function opens the file again.
  */
 static int make_present(gp_region_t *region, size_t offset, size_t bytes)
 {
@@ -117,8 +117,8 @@ static void say_problem(gp_region_t *region, const char *what, int error)
       error ? strerror_r(error, text, sizeof(text)) : "");
 }
 
-/* Sets the file's nominal size. Returns 0 or an errno. Checks the process's limit (ulimit -f) first, because
- * exceeding the limit would raise a signal. */
+/* Sets the file's size, without allocating its pages. Returns 0 or an errno. Checks the process's limit
+ * (ulimit -f) first, because exceeding the limit would raise a signal. */
 static int set_length(int fd, size_t bytes)
 {
   struct rlimit limit;
@@ -127,8 +127,8 @@ static int set_length(int fd, size_t bytes)
   return ftruncate(fd, (off_t)bytes) ? errno : 0;
 }
 
-/* Maps the file over the reserved addresses. Returns false if that fails; region->problem then says why, and
- * the reservation is unchanged. */
+/* Maps the file over the reserved addresses. If that fails, returns false, sets region->problem to the
+ * reason, and leaves the reservation unchanged. */
 static bool map_file(gp_region_t *region, int fd)
 {
   struct statvfs status;
@@ -163,15 +163,15 @@ static bool map_file(gp_region_t *region, int fd)
   if (!error)
     return true;
   say_problem(region, "cannot map the file", error);
-  /* Maps ordinary memory there again. If this failed, the next access would end the process, but the range
-   * was mapped a moment ago, so it should not fail. */
+  /* Maps ordinary memory at these addresses again. This should not fail, because the range was mapped a
+   * moment ago. If it did, the next access would end the process. */
   (void)mmap(region->header, region->bytes, PROT_READ | PROT_WRITE,
       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   return false;
 }
 
-/* Returns the root to use. If another user has taken the folder's name, logs one line and uses the second
- * root, so that the record still gets a file. */
+/* Returns the root to use. If another user has taken the folder's name, logs one line and returns the second
+ * root, so that the record is still kept in a file. */
 static const char *choose_root(const gp_region_t *region)
 {
   const char *root = region->plan.root, *problem;
@@ -179,7 +179,7 @@ static const char *choose_root(const gp_region_t *region)
   int folder = second ? gp_record_folder_open(second, true, &problem) : -1;
   if (folder < 0)
     return root;
-  (void)close(folder); /* opened for inspection only */
+  (void)close(folder); /* cannot lose data: it was opened for inspection */
   gp_log(GP_LOG_ERROR,
       "GPUPOOL_RECORD=%s: other users have access to the folder gpupool.%u in it; the record is kept in %s",
       root, (unsigned)geteuid(), second);
@@ -200,8 +200,8 @@ static void start_file(gp_region_t *region, const char *root)
   (void)close(fd); /* the mapping keeps the file */
 }
 
-/* Returns the level for logging why there is no file. It is an error if another user has taken the folder, or
- * if a folder that the user has chosen is missing. */
+/* Returns the log level for the message that there is no file. The level is error if another user has taken
+ * the folder, or if the folder that the user has chosen does not exist. */
 static gp_log_level_t problem_level(const char *root)
 {
   bool is_chosen = strcmp(root, gp_option_table[GP_OPTION_record].default_text) != 0;
@@ -209,7 +209,7 @@ static gp_log_level_t problem_level(const char *root)
                                                                                           : GP_LOG_INFO;
 }
 
-/* Implements gp_region_start. The caller holds the lock. */
+/* Does what gp_region_start does. The caller holds the lock. */
 static void start_locked(gp_region_t *region)
 {
   const char *root = region->plan.root;
@@ -224,8 +224,8 @@ static void start_locked(gp_region_t *region)
   }
   if (!region->is_file) {
     region->budget = SIZE_MAX;
-    /* A forked child does not need the parent's record, and this saves the parent copy-on-write faults. Older
-     * kernels lack the flag, which only costs memory. */
+    /* A forked child does not need the parent's record. Without it, the parent has no copy-on-write faults.
+     * Older kernels lack the flag, which only costs memory. */
     (void)madvise(region->header, region->bytes, MADV_WIPEONFORK);
     if (region->problem[0])
       gp_log(problem_level(root),
@@ -262,7 +262,8 @@ static bool grow_locked(gp_region_t *region, gp_section_t section, size_t bytes)
   return true;
 }
 
-/* Disables cancellation, because opening and closing files are cancellation points, and preserves errno. */
+/* Does what gp_region_grow does, for a section that is too small. Disables cancellation, because opening and
+ * closing files are cancellation points. Preserves errno. */
 bool gp_region_grow_slowly(gp_region_t *region, gp_section_t section, size_t bytes)
 {
   int saved_errno = errno;
@@ -280,10 +281,10 @@ bool gp_region_grow_slowly(gp_region_t *region, gp_section_t section, size_t byt
 void gp_region_start(gp_region_t *region)
 {
   if (!gp_region_is_started(region))
-    (void)gp_region_grow_slowly(region, GP_SECTION_DESCRIPTION, 0); /* nothing to grow */
+    (void)gp_region_grow_slowly(region, GP_SECTION_DESCRIPTION, 0); /* only starts the region */
 }
 
-/* Implements gp_region_remove. The caller holds the lock. */
+/* Does what gp_region_remove does. The caller holds the lock. */
 static void remove_locked(gp_region_t *region)
 {
   gp_assert(gp_lock_is_held(&region->lock));
