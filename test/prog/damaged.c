@@ -4,10 +4,10 @@
  *   damaged MEMORY WHEN HOW OFFSET BYTES [SIZE]
  *
  * MEMORY: malloc, or async (cudaMallocAsync). WHEN: live (OFFSET counts from the end of the block), freed (at
- * once after the free), later (after a synchronization that follows the free) or ending (live, and the program
- * resets the device instead of freeing the block). HOW: memset, copy, kernel, stream (a memset in another
- * stream), graph (a memset in one), thread (a memset by another thread) or none. Afterwards the program
- * allocates the same size again, and frees everything.
+ * once after the free), later (after a synchronization that follows the free) or ending (live, and the
+ * program resets the device instead of freeing the block). HOW: memset, copy, kernel, stream (a memset in
+ * another stream), graph (a memset in one), thread (a memset by another thread) or none. Afterwards the
+ * program allocates the same size again, and frees everything.
  */
 #include "calls.h"
 

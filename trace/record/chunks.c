@@ -179,8 +179,8 @@ static uint64_t close_completion(gp_event_record_t *record)
   if (record->action != GP_ACTION_FREE_REQUESTED || completion >> 32 != GP_COMPLETION_OPEN)
     return completion;
   uint64_t closed = gp_completion_set(completion, GP_COMPLETION_CLOSED);
-  /* Acquire and release: a thread that stores a completion has read the record before the record is reused.
-   */
+  /* Acquire and release: a thread that stores a completion has read the record before the record is
+   * reused. */
   return __atomic_compare_exchange_n(
              &record->completion, &completion, closed, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
              ? closed

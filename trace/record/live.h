@@ -90,8 +90,8 @@ typedef struct gp_live_owner {
 
 static inline void gp_live_set_owner(gp_live_slot_t *slot, const gp_live_owner_t *owner)
 {
-  /* The time is stored first: if the process is killed here, it tells a reader that the rest may be missing.
-   */
+  /* The time is stored first: if the process is killed here, it tells a reader that the rest may be
+   * missing. */
   slot->time_ns = owner->alloc_ns;
   atomic_signal_fence(memory_order_release);
   slot->requested = owner->requested;

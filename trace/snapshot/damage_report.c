@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "trace/stacks/asker.h"
 
-/* Returns true if this owner's damage is new, and remembers it. Without a stack, allocations of one size count
- * as one owner. Returns false if the array is full. */
+/* Returns true if this owner's damage is new, and remembers it. Without a stack, allocations of one size
+ * count as one owner. Returns false if the array is full. */
 static bool is_new(gp_damage_reports_t *reports, const gp_damage_t *damage)
 {
   const uint64_t kind = damage->kind == GP_DAMAGE_STALE;

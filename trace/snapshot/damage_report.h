@@ -1,6 +1,6 @@
 /*
- * Reports damage that GPUPOOL_CHECK has found: one line for each owner and kind of damage. Repeats are counted
- * in the statistic num_damages, and each is an event.
+ * Reports damage that GPUPOOL_CHECK has found: one line for each owner and kind of damage. Repeats are
+ * counted in the statistic num_damages, and each is an event.
  */
 #ifndef GP_TRACE_DAMAGE_REPORT_H
 #define GP_TRACE_DAMAGE_REPORT_H

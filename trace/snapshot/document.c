@@ -38,7 +38,7 @@ static void write_environment(gp_json_t *json, const gp_description_t *descripti
     const char *equals = strcmp(pair.key, "environment") == 0 ? strchr(pair.value, '=') : NULL;
     size_t length = equals ? (size_t)(equals - pair.value) : sizeof(name);
     if (length >= sizeof(name) || strspn(pair.value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != length)
-      continue; /* from a damaged record */
+      continue; /* the record is damaged */
     memcpy(name, pair.value, length);
     name[length] = '\0';
     gp_json_key_string(json, name, equals + 1);
@@ -57,7 +57,7 @@ static void write_process(gp_json_t *json, const gp_document_t *document)
   gp_json_newline(json);
   gp_json_key(json, "process");
   gp_json_begin(json, '{');
-  gp_json_key(json, "run");     /* first: `gpupool run` reads no further */
+  gp_json_key(json, "run");     /* first key, because `gpupool run` reads no further */
   if (gp_run_id_is_valid(runs)) /* false for a damaged record */
     gp_json_string(json, runs);
   else
@@ -83,8 +83,8 @@ static void write_process(gp_json_t *json, const gp_document_t *document)
   gp_json_end(json, '}');
 }
 
-/* Splits a pair with the key `kind` and the value NAME=TEXT. Returns false if the pair is different or
- * damaged. */
+/* Splits a pair whose key is `kind` and whose value is NAME=TEXT. Returns false if the pair has another key
+ * or is damaged. */
 static bool split_pair(
     const gp_description_pair_t *pair, const char *kind, char name[64], const char **ret_text)
 {
@@ -107,7 +107,7 @@ static void write_settings(gp_json_t *json, const gp_document_t *document)
   gp_json_key(json, "settings");
   gp_json_begin(json, '{');
   for (size_t at = 0; gp_description_next(&document->description, &at, &pair);) {
-    if (split_pair(&pair, "setting", name, &text)) /* trace may have changed at run time */
+    if (split_pair(&pair, "setting", name, &text)) /* the recording mode may have changed at run time */
       gp_json_key_string(
           json, name, strcmp(name, "trace") == 0 ? gp_recording_name(document->recording) : text);
   }
@@ -136,7 +136,7 @@ static void write_gauge(gp_json_t *json, const char *name, const gp_gauge_t *gau
   gp_json_end(json, '}');
 }
 
-/* Writes how the memory of the device is used, according to the driver's last figures. */
+/* Writes the use of the device's memory, from the driver's last figures. */
 static void write_use(gp_json_t *json, const gp_document_t *document, const gp_device_copy_t *copy)
 {
   gp_json_key(json, "use");
@@ -178,7 +178,7 @@ static void write_device(
   gp_json_end(json, '}');
 }
 
-/* Returns the index of the block's stream, or -1. */
+/* Returns the index of the block's stream, or -1 if it has none. */
 static int64_t stream_of(const gp_block_view_t *block)
 {
   return block->has_stream ? (int64_t)block->stream : -1;
@@ -201,8 +201,8 @@ static void write_block(gp_json_t *json, const gp_document_t *document, const gp
   gp_json_end(json, '}');
 }
 
-/* Writes the segment whose first block is at index *at in address order, and advances *at past the segment's
- * last block. */
+/* Writes the segment whose first block is at index *at in address order. Advances *at past the segment's last
+ * block. */
 static void write_segment(gp_json_t *json, const gp_document_t *document, int device, size_t *at)
 {
   const gp_device_copy_t *copy = &document->copies[device];
@@ -325,7 +325,7 @@ static void write_notes(gp_json_t *json, const gp_document_t *document)
 }
 
 /*
- * Events: one pass for each column
+ * Events: each column needs one pass over all events
  */
 
 static void begin_column(gp_json_t *json, const char *name)
@@ -388,8 +388,8 @@ static void write_marks(gp_json_t *json, const gp_document_t *document)
   gp_json_end(json, ']');
 }
 
-/* Returns the setting of the limit that applies to the request (device or host), or "none" if it is
- * unknown. */
+/* Returns the text of the setting whose limit applies to the request (device or host), or "none" if the text
+ * is unknown. */
 static const char *limit_setting(const gp_document_t *document)
 {
   gp_description_pair_t pair;
@@ -403,7 +403,8 @@ static const char *limit_setting(const gp_document_t *document)
   return found;
 }
 
-/* Not inlined, like write_advice, so that only one of the two texts is on the stack, which may be small. */
+/* Writes the message. Not inlined, and neither is write_advice, so that only one of their two texts is on the
+ * stack at a time; the stack may be small. */
 static __attribute__((noinline)) void write_message(gp_json_t *json, const gp_oom_t *oom)
 {
   char message[GP_OOM_TEXT_BYTES];
@@ -422,11 +423,11 @@ static __attribute__((noinline)) void write_advice(gp_json_t *json, const gp_doc
   if (advice.setting)
     gp_json_key_string(json, advice.setting, advice.value);
   gp_json_end(json, '}');
-  gp_json_key_string(json, "action", NULL); /* files of older versions have one */
+  gp_json_key_string(json, "action", NULL); /* present because files of older versions have an action */
   gp_json_end(json, '}');
 }
 
-/* Writes the report's figures of the device and its limit. */
+/* Writes the report's figures about the device and its limit. */
 static void write_shortage(gp_json_t *json, const gp_oom_t *oom)
 {
   bool asked_driver = oom->device_total > 0;
@@ -489,7 +490,7 @@ void gp_document_write(gp_json_t *json, const gp_document_t *document)
   gp_json_key_string(json, "reason", document->reason);
   if (document->unreported_ooms)
     gp_json_key_uint(
-        json, "unreported_ooms", document->unreported_ooms); /* `gpupool run` looks for it here */
+        json, "unreported_ooms", document->unreported_ooms); /* `gpupool run` searches for it here */
   write_process(json, document);
   write_settings(json, document);
   write_devices(json, document);

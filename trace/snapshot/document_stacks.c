@@ -9,7 +9,7 @@
 
 #include "base/pages.h"
 
-/* A name from the perf map. The strings have no NUL; they are empty if they are unknown. */
+/* A name from the perf map. The strings have no NUL. A string is empty if it is unknown. */
 typedef struct gp_perf_name {
   const char *function;
   const char *file;
@@ -30,7 +30,7 @@ static bool is_sound(int fd, uid_t owner, off_t *ret_bytes)
   return status.st_size > 0;
 }
 
-/* Reads up to `bytes` bytes and returns how many. Reads instead of mapping, because the file may shrink
+/* Reads up to `bytes` bytes and returns their number. Does not map the file, because the file may shrink
  * meanwhile. */
 static size_t read_all(int fd, char *text, size_t bytes)
 {
@@ -70,7 +70,8 @@ void gp_perf_map_fini(gp_perf_map_t *map)
   *map = (gp_perf_map_t){0};
 }
 
-/* Reads a hexadecimal number and the space that follows, and advances *at. */
+/* Reads a hexadecimal number and the space after it, and advances *at. Returns false if there is no such
+ * number. */
 static bool read_number(const char **at, const char *end, uint64_t *ret_number)
 {
   const char *p = *at;
@@ -108,7 +109,7 @@ static gp_perf_name_t name_of(const char *at, const char *end)
       .file_length = colon ? length_of(colon + 1, end) : 0};
 }
 
-/* Returns the index of the first wanted address that is at or above `address`. */
+/* Returns the index of the first of the `wanted` addresses that is not below `address`. */
 static size_t first_from(const gp_sort_key_t *wanted, size_t count, uint64_t address)
 {
   size_t low = 0, high = count;
@@ -123,9 +124,9 @@ static size_t first_from(const gp_sort_key_t *wanted, size_t count, uint64_t add
 }
 
 /*
- * Finds the names of the code at wanted[0..count), which are sorted addresses, and stores each name in
- * ret_names at the key's index. If several lines have an address, the last one counts, because CPython
- * appends to the file of an earlier process with the same pid.
+ * Finds the names of the code at wanted[0..count), which are sorted addresses. Stores each name in ret_names
+ * at the key's index. If several lines have an address, the last line is used: CPython appends to the file of
+ * an earlier process with the same pid.
  */
 static void gp_perf_map_find(
     const gp_perf_map_t *map, const gp_sort_key_t *wanted, size_t count, gp_perf_name_t *ret_names)
@@ -141,11 +142,11 @@ static void gp_perf_map_find(
   }
 }
 
-/* The different frames written so far, in order of first appearance. */
+/* The distinct frames written so far, in order of first appearance. */
 typedef struct frame_table {
   uint64_t *frames;
   uint32_t count;
-  uint32_t *slots; /* index plus one, by hash; NULL: no memory, so frames are not deduplicated */
+  uint32_t *slots; /* index plus one, by hash; NULL: no memory, so repeated frames are written again */
   uint32_t slot_count;
 } frame_table_t;
 
@@ -191,9 +192,9 @@ static void begin_list(gp_json_t *json, const char *name)
 typedef struct named {
   int32_t module_count;
   uint32_t code_count;
-  const gp_code_record_t **codes; /* NULL: none, or no memory */
+  const gp_code_record_t **codes; /* by index; NULL: there are none, or no memory */
   gp_perf_map_t map;
-  gp_perf_name_t *made; /* by frame: name of generated code; NULL: none, or no memory */
+  gp_perf_name_t *made; /* names of generated code, by frame; NULL: there are none, or no memory */
 } named_t;
 
 /* Finds the names of frames that are in no module. */
@@ -241,7 +242,7 @@ static void write_python(gp_json_t *json, uint64_t frame, const named_t *named)
   gp_json_key_int(json, "line", code ? gp_code_line(code, gp_frame_instruction(frame)) : 0);
 }
 
-/* Writes a frame. name is the name of generated code, or NULL. */
+/* Writes a frame. `name` is the name of generated code, or NULL if the frame is not generated code. */
 static void write_frame(gp_json_t *json, uint64_t frame, const named_t *named, const gp_perf_name_t *name)
 {
   int32_t module = gp_frame_module(frame);
@@ -345,7 +346,7 @@ static void write_nothing(gp_json_t *json)
   }
 }
 
-/* Fills named->codes with the code objects by index. */
+/* Fills named->codes with the code objects, by index. */
 static void find_codes(named_t *named, const gp_stack_logs_t *logs)
 {
   const gp_code_record_t *code = NULL;
@@ -374,8 +375,8 @@ void gp_document_write_stacks(gp_json_t *json, const gp_stack_logs_t *logs, int6
     write_nothing(json);
   } else {
     uint32_t word_count = count_words(logs);
-    /* Counts modules and code objects after the stacks, because they are published before stacks refer to
-     * them. */
+    /* Counts modules and code objects after the stacks. They are published before any stack refers to them,
+     * so none is missing. */
     named_t named = {.module_count = count_modules(logs)};
     frame_table_t table;
     find_codes(&named, logs);

@@ -40,7 +40,7 @@ static bool take_array(
       ret_array->bytes = bytes;
       return true;
     }
-    /* Other threads may be allocating, so the room is doubled to make sure that the loop ends. */
+    /* Doubles the room, to make sure that the loop ends although other threads may be allocating. */
     gp_emergency_pages_unmap(pages, bytes);
     capacity = 2 * count;
   }
@@ -52,10 +52,11 @@ bool gp_device_copy_take(
   gp_device_copy_t *copy = ret_copy;
   const reading_t reading = {engine, device, &copy->stats, moment};
   memset(copy, 0, sizeof(*copy));
-  gp_engine_stats(engine, device, &copy->stats); /* for the expected number of blocks */
+  gp_engine_stats(engine, device, &copy->stats); /* gives the expected number of blocks */
   copy->limit = gp_engine_limit(engine, device);
   copy->has_use = gp_engine_device_use(engine, device, &copy->use);
-  /* There are more blocks than segments only if segments are split, and then about as many idle blocks. */
+  /* Guesses the number of blocks. There are more blocks than segments only if segments are split, and then
+   * about as many blocks are idle as allocated. */
   uint64_t guess = copy->stats.segment.current;
   if (copy->stats.allocation.current > guess)
     guess += 2 * copy->stats.allocation.current;
@@ -97,14 +98,14 @@ typedef struct chunk_ref {
 
 typedef struct work {
   const gp_event_moment_t *moment;
-  size_t capacity; /* records */
-  size_t room;     /* events from records */
+  size_t capacity; /* number of records */
+  size_t room;     /* number of events that the records may represent */
   size_t alloc_count;
   chunk_ref_t *chunks;
   size_t chunk_count;
 } work_t;
 
-/* Returns true if the block is allocated and no record has its alloc event. */
+/* Returns true if the block is allocated and no event record has its alloc event. */
 static bool records_alloc(const gp_block_view_t *block)
 {
   return block->state == GP_BLOCK_ALLOCATED && gp_note_records_alloc(block->observer_note);
@@ -127,14 +128,14 @@ static size_t count_allocs(const gp_event_moment_t *moment)
   return count;
 }
 
-/* Allocates the merge's arrays, with room for `copies` copied records. work->room and work's counts of allocs
- * and chunks must be set. Returns false if there is no memory. */
+/* Allocates the merge's arrays, with room for `copies` copied records. work->room, work->alloc_count and
+ * work->chunk_count must be set. Returns false if there is no memory. */
 static bool map_pages(gp_event_merge_t *merge, work_t *work, size_t copies)
 {
   size_t bytes = (copies + work->alloc_count) * sizeof(gp_event_record_t) +
                  (work->room + work->alloc_count) * sizeof(gp_sort_key_t) +
                  work->chunk_count * sizeof(chunk_ref_t);
-  /* The pages are populated now, because page faults while the chunks are locked would delay other
+  /* Makes the pages resident now, because page faults while the chunks are locked would delay other
    * threads. */
   char *pages = gp_emergency_pages_map(bytes + 1, true);
   if (!pages)
@@ -153,16 +154,16 @@ static bool map_pages(gp_event_merge_t *merge, work_t *work, size_t copies)
   return true;
 }
 
-/* Copying. Chunks are read under the lock, so that no thread reuses them, and only completions change records
- * below a chunk's count. */
+/* Copying. Chunks are read under the lock, so no thread reuses them. In the records below a chunk's count,
+ * only completions can change. */
 
 static uint32_t count_of(const gp_chunks_t *chunks, uint32_t index)
 {
   return atomic_load_explicit(&chunks->chunks[index].count, memory_order_acquire);
 }
 
-/* Returns the number of records in all chunks, and an upper bound of their events in *ret_events. The caller
- * holds the lock. */
+/* Returns the number of records in all chunks. *ret_events gets an upper bound of the number of their events.
+ * The caller holds the lock. */
 static size_t count_records(const gp_chunks_t *chunks, size_t *ret_events)
 {
   size_t recorded = 0;
@@ -177,15 +178,15 @@ static size_t count_records(const gp_chunks_t *chunks, size_t *ret_events)
   return recorded;
 }
 
-/* Makes room for all records, and for some more that are recorded before the copy. Makes less room if memory
- * is short. Returns false if there is none. */
+/* Makes room for all records, and for some more that may be recorded before the copy. Makes less room if
+ * memory is short. Returns false if there is no memory at all. */
 static bool make_room(gp_chunks_t *chunks, gp_event_merge_t *merge, work_t *work)
 {
   const gp_chunk_header_t *header = chunks->header;
   size_t events;
   gp_lock_take(&chunks->lock);
   size_t recorded = count_records(chunks, &events);
-  size_t chunk_count = header->chunk_count; /* can only shrink, when there is no memory */
+  size_t chunk_count = header->chunk_count; /* can only shrink, when memory is short */
   gp_lock_release(&chunks->lock);
 
   size_t more = recorded / 8 + 64 * (size_t)header->chunk_records;
@@ -203,8 +204,9 @@ static bool make_room(gp_chunks_t *chunks, gp_event_merge_t *merge, work_t *work
   return true;
 }
 
-/* Lists all chunks: closed chunks in the order in which they will be reused, then open ones and the shared
- * one. Reads each count once, because owners continue to record. Returns the sum of the counts. */
+/* Lists all chunks: the closed ones in the order in which they will be reused, then the open ones and the
+ * shared one. Returns the sum of their counts. Reads each count only once, because owners continue to
+ * record. */
 static size_t list_chunks(const gp_chunks_t *chunks, work_t *work)
 {
   const gp_chunk_header_t *header = chunks->header;
@@ -222,7 +224,7 @@ static size_t list_chunks(const gp_chunks_t *chunks, work_t *work)
   return total;
 }
 
-/* Declares the oldest chunks lost until at least `excess` records are lost. */
+/* Marks the oldest chunks as lost until at least `excess` records are lost. */
 static void lose_oldest(const gp_chunks_t *chunks, gp_event_merge_t *merge, const work_t *work, size_t excess)
 {
   for (size_t i = 0; i < work->chunk_count && excess; i++) {
@@ -237,15 +239,15 @@ static void lose_oldest(const gp_chunks_t *chunks, gp_event_merge_t *merge, cons
   }
 }
 
-/* Returns true if events of this time are lost. All threads' events up to since_ns are dropped, so that no
- * event is missing after it. */
+/* Returns true if events of this time are lost. All events of all threads up to since_ns are dropped, so that
+ * no event after since_ns is missing. */
 static bool is_lost(const gp_event_merge_t *merge, uint64_t time_ns)
 {
   return merge->has_lost && time_ns <= merge->since_ns;
 }
 
-/* Returns true if the record has this part and the part is an event of the merge. Counts the part as dropped
- * if it is lost. No thread may change the record any more. */
+/* Returns true if the record represents the event `part` and the merge includes that event. If the event is
+ * lost, counts it as dropped. No thread may change the record any more. */
 static bool is_kept(
     gp_event_merge_t *merge, const gp_event_record_t *record, gp_event_part_t part, uint64_t until_ns)
 {
@@ -271,14 +273,15 @@ static uint64_t until_of(const work_t *work, const gp_event_record_t *record)
   return copy ? copy->until_ns : UINT64_MAX;
 }
 
-/* Adds the events of merge->records[place]. Returns false if none of them is kept. */
+/* Adds the events of merge->records[place] to the merge. Returns false if the merge includes none of them. */
 static bool add_record(gp_event_merge_t *merge, const work_t *work, size_t place)
 {
   const gp_event_record_t *record = &merge->records[place];
   uint64_t until_ns = until_of(work, record);
   size_t before = merge->count;
 
-  /* After the moment. If this is a free, its block and its alloc event come from the copies. */
+  /* The record is later than the moment. If it is a free, the copy of the device still has the block, with
+   * its alloc event. */
   if (record->time_ns > until_ns)
     return false;
   for (int part = 0; part < GP_PARTS; part++)
@@ -288,7 +291,7 @@ static bool add_record(gp_event_merge_t *merge, const work_t *work, size_t place
   return merge->count > before;
 }
 
-/* Adds the alloc events of blocks that were allocated at the moment and have no alloc record. */
+/* Adds the alloc events of blocks that were allocated at the moment and whose alloc is in no record. */
 static void add_allocs(gp_event_merge_t *merge, const work_t *work)
 {
   size_t added = 0;
@@ -318,7 +321,7 @@ static void add_allocs(gp_event_merge_t *merge, const work_t *work)
   }
 }
 
-/* Sets what was lost before the first stored record. The caller holds the lock. */
+/* Notes which events were lost before the first record. The caller holds the lock. */
 static void begin(const gp_chunks_t *chunks, gp_event_merge_t *merge)
 {
   gp_assert(gp_lock_is_held(&chunks->lock));
@@ -327,7 +330,7 @@ static void begin(const gp_chunks_t *chunks, gp_event_merge_t *merge)
   merge->dropped = chunks->header->dropped + chunks->unstored;
 }
 
-/* Copies all records that fit; the oldest ones are left out. The caller holds the lock. */
+/* Copies all records for which there is room, and leaves out the oldest ones. The caller holds the lock. */
 static void copy_records(const gp_chunks_t *chunks, gp_event_merge_t *merge, work_t *work)
 {
   begin(chunks, merge);
@@ -345,7 +348,7 @@ static void copy_records(const gp_chunks_t *chunks, gp_event_merge_t *merge, wor
   }
 }
 
-/* Drops the oldest events beyond the requested number. */
+/* Drops the oldest events if there are more than requested. */
 static void lose_excess(const gp_chunks_t *chunks, gp_event_merge_t *merge)
 {
   size_t most = chunks->header->wanted;
@@ -355,7 +358,7 @@ static void lose_excess(const gp_chunks_t *chunks, gp_event_merge_t *merge)
   size_t excess = merge->count - most;
   merge->since_ns = merge->order[excess - 1].key;
   merge->has_lost = true;
-  /* Also drops events of other devices with the time since_ns. */
+  /* Also drops the events of other devices with the time since_ns. */
   while (excess < merge->count && merge->order[excess].key == merge->since_ns)
     excess++;
   merge->dropped += excess;

@@ -1,4 +1,4 @@
-/* Copies the recorded events, ordered by time, and the state of the devices at one moment, for the snapshot
+/* Copies the state of the devices at one moment, and the recorded events in order of time. For the snapshot
  * writer. */
 #ifndef GP_TRACE_SNAPSHOT_EVENT_MERGE_H
 #define GP_TRACE_SNAPSHOT_EVENT_MERGE_H
@@ -11,7 +11,7 @@
 #include "trace/record/chunks.h"
 #include "pool/forwarded/forwarded.h"
 
-/* An array copied from the engine, and its order by address. */
+/* An array copied from the engine, with its order by address. */
 typedef struct gp_copied_array {
   void *items;
   gp_sort_key_t *by_address;
@@ -20,23 +20,23 @@ typedef struct gp_copied_array {
   size_t bytes;
 } gp_copied_array_t;
 
-/* The state of a device at one moment, the copy's moment. */
+/* A copy of a device's state at one moment. */
 typedef struct gp_device_copy {
-  uint64_t until_ns; /* time of the moment: exactly the events up to it led to these blocks */
-  uint64_t limit;    /* bytes; 0: none */
-  gp_stats_t stats;  /* at the moment */
+  uint64_t until_ns; /* time of the moment: exactly the events up to this time led to these blocks */
+  uint64_t limit;    /* bytes; 0: no limit */
+  gp_stats_t stats;  /* statistics at the moment */
   gp_device_use_t use;
   bool has_use;        /* `use` is valid: the pool has queried the driver */
-  uint64_t idle_bytes; /* in the copied blocks */
+  uint64_t idle_bytes; /* sum over the idle blocks in the copy */
   uint64_t largest_idle;
-  gp_copied_array_t blocks;    /* of gp_block_view_t */
-  gp_copied_array_t forwarded; /* of gp_forwarded_t */
+  gp_copied_array_t blocks;    /* array of gp_block_view_t */
+  gp_copied_array_t forwarded; /* array of gp_forwarded_t */
 } gp_device_copy_t;
 
 /*
- * Fills *ret_copy for one device. The callback `moment` has to set until_ns; it is called while the blocks
- * are copied, and again if they did not fit at first, so the last call counts. Returns false if the host has
- * no memory. The caller calls gp_device_copy_fini in both cases. Takes the engine's locks.
+ * Fills *ret_copy for one device. Returns false if the host has no memory. The caller must call
+ * gp_device_copy_fini in both cases. The callback `moment` must set until_ns. It is called while the blocks
+ * are copied, and again if they did not fit at first; the last call counts. Takes the engine's locks.
  */
 bool gp_device_copy_take(
     gp_engine_t *engine, int device, const gp_moment_t *moment, gp_device_copy_t *ret_copy);
@@ -56,36 +56,36 @@ static inline const gp_forwarded_t *gp_device_copy_forwarded(const gp_device_cop
 typedef struct gp_event_merge {
   gp_event_record_t *records;
   size_t record_count;
-  gp_event_record_t *allocs; /* alloc events of allocated blocks whose alloc is in no record */
-  gp_sort_key_t *order;      /* the events by time; index: record index times GP_PARTS, plus part */
+  gp_event_record_t *allocs; /* alloc events of allocated blocks whose alloc is in no event record */
+  gp_sort_key_t *order; /* the events by time; `index` is the record's index times GP_PARTS plus the part */
   size_t count;
-  uint64_t dropped;  /* number of recorded events that are missing here */
-  uint64_t since_ns; /* if has_lost: exactly the events at or before since_ns are missing */
+  uint64_t dropped;  /* number of recorded events that are not in this merge */
+  uint64_t since_ns; /* with has_lost: exactly the events at or before this time are missing */
   bool has_lost;
   void *pages;
   size_t bytes;
 } gp_event_merge_t;
 
-/* The devices at the moment up to which events are merged. copies[i] is valid if bit i of `devices` is set;
- * its until_ns is the moment, and its streams are indexes. */
+/* The devices at the moment up to which events are merged. copies[i] is valid if bit i of `devices` is set.
+ * Its until_ns is the moment; its streams are already replaced by indexes. */
 typedef struct gp_event_moment {
   const gp_device_copy_t *copies;
   uint64_t devices;
 } gp_event_moment_t;
 
 /*
- * Copies the recorded events while other threads continue to record. Events after the moment are left out,
- * and none before it is missing, because until_ns was set with the device's lock held. If the host has too
- * little memory, the oldest events are left out and counted as dropped. Returns false, with *ret_merge empty,
- * if there is no memory at all. The caller calls gp_event_merge_fini in both cases. Safe from any thread.
+ * Copies the recorded events while other threads continue to record. Leaves out events after the moment. No
+ * event before the moment is missing, because until_ns was set with the device's lock held. If the host has
+ * too little memory, leaves out the oldest events and counts them as dropped. Returns false, with *ret_merge
+ * empty, if there is no memory at all. The caller must call gp_event_merge_fini in both cases. Thread-safe.
  */
 bool gp_event_merge_take(gp_chunks_t *chunks, const gp_event_moment_t *moment, gp_event_merge_t *ret_merge);
 void gp_event_merge_fini(gp_event_merge_t *merge);
 
 /*
- * Does the same for chunks that no thread writes to, such as chunks read from a file, without copying the
- * records, which must outlive the merge. Returns false if there is no memory. The caller calls
- * gp_event_merge_fini in both cases.
+ * Does what gp_event_merge_take does, for chunks to which no thread writes, such as chunks read from a file.
+ * Does not copy the records, which must outlive the merge. Returns false if there is no memory. The caller
+ * must call gp_event_merge_fini in both cases.
  */
 bool gp_event_merge_in_place(
     gp_chunks_t *chunks, const gp_event_moment_t *moment, gp_event_merge_t *ret_merge);

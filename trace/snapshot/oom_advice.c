@@ -12,13 +12,13 @@
 #define HOST_VARIABLE     "GPUPOOL_HOST_LIMIT"
 #define PATIENCE_VARIABLE "GPUPOOL_PATIENCE"
 
-/* The pool rounds sizes up at least to GRANULE, and above LARGE, where drivers use whole pages, to PAGE.
- * Rounding up more than the pool does is harmless here. */
+/* How the pool rounds sizes: up to GRANULE at least, and above LARGE, where drivers use whole pages, up to
+ * PAGE. Rounding up more than the pool does is harmless here. */
 #define GRANULE UINT64_C(512)
 #define LARGE   (UINT64_C(1) << 20)
 #define PAGE    (UINT64_C(2) << 20)
 
-/* A part of a text, without a NUL. */
+/* A part of a text; it does not end with a NUL. */
 typedef struct part {
   const char *start;
   size_t length;
@@ -32,8 +32,8 @@ static __attribute__((format(printf, 2, 3))) void say(gp_oom_advice_t *advice, c
   va_end(arguments);
 }
 
-/* Returns true if the request would have succeeded without pending work on the device: from an idle block, or
- * after all segments without memory in use were released. */
+/* Returns true if the request would have succeeded if the device had no pending work: either from an idle
+ * block, or after the release of all segments without memory in use. */
 static bool fits_when_quiet(const gp_oom_t *oom)
 {
   uint64_t held = oom->live + oom->passthrough + oom->quiet_in_pieces;
@@ -45,7 +45,7 @@ static bool fits_when_quiet(const gp_oom_t *oom)
   return oom->quiet_in_pieces <= idle && oom->requested <= oom->device_free + idle - oom->quiet_in_pieces;
 }
 
-/* Returns true if the idle memory would suffice, but is in pieces that are too small for the request. */
+/* Returns true if the idle memory would suffice for the request, but each piece is too small. */
 static bool is_in_pieces(const gp_oom_t *oom)
 {
   uint64_t missing = oom->requested > oom->device_free ? oom->requested - oom->device_free : oom->requested;
@@ -59,8 +59,8 @@ static void advise_pieces(const gp_oom_t *oom, gp_oom_advice_t *advice)
       gp_size_format(oom->in_pieces, size));
 }
 
-/* Returns the part of limits for the device: the whole text, or the last matching item of a list such as
- * "0=8GiB,1=50%". The length is 0 if the device has no limit. */
+/* Returns the part of the setting `limits` that applies to the device: the whole text, or the value of the
+ * last matching item in a list such as "0=8GiB,1=50%". The length is 0 if the device has no limit. */
 static part_t limit_of(const char *limits, int device)
 {
   part_t found = {limits, 0};
@@ -83,8 +83,9 @@ static part_t limit_of(const char *limits, int device)
   return found;
 }
 
-/* Writes a limit of at least `bytes` in whole units that a user can type. If the old limit is a share of the
- * device, writes a share, because devices differ in size. Returns false if there is no such limit. */
+/* Writes an amount of at least `bytes`, in whole units that a user can type. If the old limit is a share of
+ * the device, writes a share, because devices differ in size. Returns false if no such amount can be
+ * written. */
 static bool write_amount(const gp_oom_t *oom, part_t old, uint64_t bytes, char *buffer, size_t capacity)
 {
   bool is_share = old.length && old.start[old.length - 1] == '%';
@@ -99,8 +100,8 @@ static bool write_amount(const gp_oom_t *oom, part_t old, uint64_t bytes, char *
   return true;
 }
 
-/* Writes limits with at least that many bytes for the device and the other devices' limits unchanged. Returns
- * false if the device has no limit or no larger one can be written. */
+/* Writes the limits with a limit of at least `bytes` for the device. The limits of other devices are
+ * unchanged. Returns false if the device has no limit, or if no larger limit can be written. */
 static bool write_limits(
     const gp_oom_t *oom, const char *limits, uint64_t bytes, char *buffer, size_t capacity)
 {
@@ -111,10 +112,10 @@ static bool write_limits(
     return false;
   int length = snprintf(
       buffer, capacity, "%.*s%s%s", (int)(old.start - limits), limits, amount, old.start + old.length);
-  return (size_t)length < capacity; /* false for a negative length */
+  return (size_t)length < capacity; /* also false if length is negative */
 }
 
-/* Returns true if the limit in force differs from the setting, because it was changed while the program
+/* Returns true if the limit in effect differs from the setting, because it was changed while the program
  * ran. */
 static bool was_changed(const gp_oom_t *oom, const char *limits)
 {
@@ -123,8 +124,8 @@ static bool was_changed(const gp_oom_t *oom, const char *limits)
   return !old.length || (gp_size_parse(old.start, old.length, &bytes) && bytes != oom->limit);
 }
 
-/* Returns the number of blocks in use of exactly the requested size, or 0 if they are not among the largest
- * groups. */
+/* Returns the number of blocks in use that have exactly the requested size. Returns 0 if they are not among
+ * the largest groups. */
 static uint64_t count_alike(const gp_oom_t *oom)
 {
   for (int i = 0; i < GP_OOM_OWNERS; i++) {
@@ -135,8 +136,8 @@ static uint64_t count_alike(const gp_oom_t *oom)
 }
 
 /* Writes by how much the limit must grow. If the program already has many blocks of this size, a limit that
- * suffices for this request may well refuse the next one, so the text suggests no value; the remedy in the
- * snapshot has one. */
+ * suffices for this request may be too low for the next one. In this case the text suggests no value; the
+ * remedy in the snapshot has a value. */
 static void advise_larger(const gp_oom_t *oom, const char *variable, uint64_t needed, gp_oom_advice_t *advice)
 {
   char more[GP_SIZE_TEXT_BYTES];
@@ -152,7 +153,8 @@ static void advise_larger(const gp_oom_t *oom, const char *variable, uint64_t ne
         advice->value);
 }
 
-/* Fills in the advice if the limit refused. kept is the bytes that the pool would use besides the request. */
+/* Writes the advice if the limit refused the request. `kept` is the number of bytes that the pool would use
+ * in addition to the request. */
 static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept, gp_oom_advice_t *advice)
 {
   uint64_t step = oom->requested > LARGE ? PAGE : GRANULE;
@@ -177,7 +179,8 @@ static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept,
   }
 }
 
-/* Fills in the advice if the host limit refused. setting is the text of that limit, which is per process. */
+/* Writes the advice if the host limit refused the request. `setting` is the text of that limit, which applies
+ * to the whole process. */
 static void advise_host_limit(const gp_oom_t *oom, const char *setting, gp_oom_advice_t *advice)
 {
   uint64_t needed = oom->live + oom->counted;
@@ -195,7 +198,8 @@ static void advise_host_limit(const gp_oom_t *oom, const char *setting, gp_oom_a
   }
 }
 
-/* Fills in the advice if no setting helps: how much memory is missing after all idle memory was released. */
+/* Writes the advice if no setting helps: how much memory was missing after the pool had released all idle
+ * memory. */
 static void advise_missing(const gp_oom_t *oom, gp_oom_advice_t *advice)
 {
   uint64_t missing = gp_oom_missing_on_device(oom);
@@ -212,7 +216,7 @@ static void advise_missing(const gp_oom_t *oom, gp_oom_advice_t *advice)
     say(advice, "%s short, %s", gp_size_format(missing, size), how);
 }
 
-/* Gives no specific advice where it could be wrong. */
+/* Chooses the advice by the report's figures. If specific advice could be wrong, gives none. */
 void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret_advice)
 {
   uint64_t kept = oom->busy_context ? oom->cached : oom->in_pieces; /* other idle memory was released */
@@ -228,8 +232,7 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
   } else if (oom->busy_context && fits_when_quiet(oom)) {
     advice->setting = PATIENCE_VARIABLE;
     snprintf(advice->value, sizeof(advice->value), "60");
-    /* Does not advise synchronizing the device, because that would never return if the work does not
-     * complete. */
+    /* Does not advise to synchronize the device: that would never return if the work never completes. */
     say(advice,
         "If that work completes by itself, set " PATIENCE_VARIABLE
         "=60. If it never does, free memory with cudaFreeAsync in the stream that used it last, and synchronize only that stream");

@@ -55,7 +55,7 @@ static void add_time(text_t *text, const char *before, uint64_t ns, const char *
     add(text, "%s%llu.%llu s%s", before, ms / 1000, ms % 1000 / 100, after);
 }
 
-/* Adds a sentence about pending work, which keeps freed memory in use and prevents the release of cached
+/* Adds a sentence about pending work. Such work keeps freed memory in use and prevents the release of cached
  * memory. */
 static void add_busy(text_t *text, const gp_oom_t *oom)
 {
@@ -116,7 +116,7 @@ char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size
 }
 
 /* Not inlined, so that its texts are no longer on the stack, which may be small, when the caller writes the
- * snapshot. */
+ * snapshot afterwards. */
 __attribute__((noinline)) void gp_oom_log(
     const gp_oom_t *oom, uint64_t times, const char *limits, const gp_stack_logs_t *logs, uint32_t stack)
 {

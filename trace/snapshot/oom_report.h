@@ -1,4 +1,4 @@
-/* Reports an out of memory to the user in one line: what happened, and what to change. */
+/* Reports an out-of-memory error to the user in one line: what happened, and what to change. */
 #ifndef GP_TRACE_OOM_REPORT_H
 #define GP_TRACE_OOM_REPORT_H
 
@@ -11,16 +11,16 @@
 #define GP_OOM_TEXT_BYTES 1024
 
 /*
- * Writes a sentence without its full stop: the request and the code that made it (`asker` from asker.h, or
- * NULL if unknown), how memory is used, the largest groups of blocks, and the work that the device is busy
- * with. Advice is in oom_advice.h. Returns buffer, always terminated; a text that does not fit is truncated.
- * Thread safe.
+ * Writes a sentence about the error, without a full stop, and returns `buffer`. The sentence contains the
+ * request and the code that made it (`asker` from asker.h, or NULL if unknown), the use of the memory, the
+ * largest groups of blocks, and the pending work of the device. A text that does not fit is truncated; the
+ * buffer always ends with a NUL. oom_advice.h gives the advice. Thread-safe.
  */
 char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size_t capacity);
 
-/* Logs the sentence of gp_oom_describe and the advice. times is the number of out-of-memory errors that were
- * not logged, of which this is the last, or 0. limits is as for gp_oom_advise, logs and stack as for
- * gp_asker_describe. Thread safe; the caller holds no lock. */
+/* Logs the sentence of gp_oom_describe and the advice. `times` is the number of out-of-memory errors that
+ * were not logged, of which this is the last; 0: this error is logged at once. `limits` is as for
+ * gp_oom_advise; `logs` and `stack` are as for gp_asker_describe. Thread-safe; the caller holds no lock. */
 void gp_oom_log(
     const gp_oom_t *oom, uint64_t times, const char *limits, const gp_stack_logs_t *logs, uint32_t stack);
 

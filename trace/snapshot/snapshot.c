@@ -24,23 +24,23 @@
 struct gp_snapshot_writer {
   gp_recorder_t *recorder;
   gp_engine_t *_Atomic engine;
-  _Atomic uint64_t oom_reported_ns[2]; /* time of the last reported out of memory, plus one; 0: none.
-                                          [0] is for device memory, [1] for page-locked host memory */
-  _Atomic uint64_t unreported;         /* number of unreported out-of-memory errors since then */
-  atomic_bool is_noting;               /* a thread is using the next two members, about the last one */
+  _Atomic uint64_t oom_reported_ns[2]; /* time of the last report of an out-of-memory error, plus one; 0:
+                                        * none. [0] is for device memory, [1] for page-locked host memory */
+  _Atomic uint64_t unreported;         /* number of out-of-memory errors since the last reported one */
+  atomic_bool is_noting;               /* a thread is using unreported_oom and its stack */
   gp_oom_t unreported_oom;
   uint32_t unreported_stack;
   gp_damage_reports_t damages;
   atomic_bool has_damage;
 
-  gp_lock_t lock;      /* guards the members below: one thread at a time writes a snapshot */
-  bool closed;         /* the process ends: no more snapshots */
-  bool said_no_more;   /* the line about GPUPOOL_OUTPUT_MAX was written */
-  bool said_fell_back; /* the line about the folder was written */
-  unsigned sequence;   /* number of the last snapshot tried, from 1 */
-  uint64_t file_count; /* snapshots written under a name from GPUPOOL_OUTPUT */
-  uint64_t devices;    /* bit mask of the devices that the engine knows */
-  /* The members below are here and not on the stack, because threads may have small stacks. */
+  gp_lock_t lock;      /* guards the members below; one thread at a time writes a snapshot */
+  bool closed;         /* no more snapshots are written, because the process ends */
+  bool said_no_more;   /* the message about GPUPOOL_OUTPUT_MAX was logged */
+  bool said_fell_back; /* the message about the fallback folder was logged */
+  unsigned sequence;   /* number of the last attempted snapshot, from 1 */
+  uint64_t file_count; /* number of snapshots written under a name from GPUPOOL_OUTPUT */
+  uint64_t devices;    /* bit mask of the devices known to the engine */
+  /* The members below are not on the stack, because threads may have small stacks. */
   gp_device_copy_t copies[GP_MAX_DEVICES]; /* by device */
   gp_mark_record_t marks[GP_MARKS_MAX];
   gp_snapshot_file_t file;
@@ -52,15 +52,15 @@ struct gp_snapshot_writer {
 /* A request for one snapshot. */
 typedef struct request {
   const char *reason;
-  const gp_oom_t *oom;      /* NULL if the snapshot has another reason */
-  uint64_t unreported_ooms; /* at exit: the number of unreported errors, of which oom is the last */
-  const char *path;         /* exact path, without a fallback; NULL: use GPUPOOL_OUTPUT */
-  gp_snapshot_name_t *name; /* the earlier file that the new one replaces; may be NULL */
+  const gp_oom_t *oom;      /* the reported error; NULL if the snapshot has another reason */
+  uint64_t unreported_ooms; /* at exit: number of unreported errors; `oom` is the last of them */
+  const char *path;         /* exact path, without a fallback folder; NULL: use GPUPOOL_OUTPUT */
+  gp_snapshot_name_t *name; /* the earlier file, which the new file replaces; may be NULL */
 } request_t;
 
 /*
- * Thread state that is changed while a file is written: exceeding the file size limit (ulimit -f) must cause
- * an error and not a signal, and a thread that holds the lock must not be cancelled.
+ * State of a thread that is changed while the thread writes a file. A file that exceeds the file size limit
+ * (ulimit -f) must cause an error and not a signal. A thread that holds the lock must not be cancelled.
  */
 typedef struct shelter {
   sigset_t mask;
@@ -87,10 +87,9 @@ static void shelter_leave(shelter_t *shelter)
   const struct timespec no_time = {0};
   (void)sigemptyset(&set);        /* cannot fail */
   (void)sigaddset(&set, SIGXFSZ); /* cannot fail */
-  /* Consumes the signal that writing may have raised. A signal that was pending before belongs to the
-   * program. */
+  /* Consumes a signal that writing may have raised. A signal that was pending earlier is the program's. */
   if (!shelter->was_pending)
-    (void)sigtimedwait(&set, NULL, &no_time); /* usually there is none */
+    (void)sigtimedwait(&set, NULL, &no_time); /* usually no signal is pending */
   (void)pthread_sigmask(SIG_SETMASK, &shelter->mask, NULL);
   gp_cancel_restore(shelter->cancel_state);
   errno = shelter->saved_errno;
@@ -100,7 +99,7 @@ static void shelter_leave(shelter_t *shelter)
  * Names
  */
 
-/* Returns false if GPUPOOL_OUTPUT_MAX is reached; the first time it also logs one line. */
+/* Returns false if GPUPOOL_OUTPUT_MAX is reached. Logs one line the first time. */
 static bool may_write(gp_snapshot_writer_t *writer, const request_t *request)
 {
   bool replaces = request->name && request->name->path[0];
@@ -120,8 +119,8 @@ static bool is_folder(const char *path)
   return path[0] && stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* Stores the name of the next snapshot in writer->path. If GPUPOOL_OUTPUT is a folder, uses the default name
- * in it. Returns false if the name is too long or invalid. */
+/* Writes the name of the next snapshot to writer->path. If GPUPOOL_OUTPUT is a folder, uses the default name
+ * in that folder. Returns false if the name is too long or invalid. */
 static bool choose_path(gp_snapshot_writer_t *writer, const request_t *request)
 {
   const size_t capacity = sizeof(writer->path);
@@ -150,15 +149,16 @@ static bool choose_path(gp_snapshot_writer_t *writer, const request_t *request)
 
 /* Contents */
 
-/* Stores the moment of the copy of a device's blocks, at which the device's events have to end. */
+/* Stores the time of the moment at which a device's blocks are copied. The device's events in the snapshot
+ * end at that time. */
 static void note_fence(void *self, int device)
 {
   gp_snapshot_writer_t *writer = self;
   writer->copies[device].until_ns = gp_recorder_fence_ns(writer->recorder, device);
 }
 
-/* Copies the state of all devices. Returns false if the host has no memory. The caller calls copies_fini in
- * both cases. */
+/* Copies the state of all devices. Returns false if the host has no memory. The caller must call copies_fini
+ * in both cases. */
 static bool copies_take(gp_snapshot_writer_t *writer)
 {
   gp_engine_t *engine = atomic_load(&writer->engine);
@@ -180,7 +180,7 @@ static void copies_fini(gp_snapshot_writer_t *writer)
   }
 }
 
-/* Replaces a stream handle by its index in the recorder's handles. */
+/* Replaces a stream handle with its index in the recorder's table of handles. */
 static void index_stream(gp_snapshot_writer_t *writer, bool *has_stream, uint64_t *stream)
 {
   int16_t index = *has_stream ? gp_handles_intern(&writer->recorder->handles, *stream) : -1;
@@ -188,7 +188,7 @@ static void index_stream(gp_snapshot_writer_t *writer, bool *has_stream, uint64_
   *stream = (uint64_t)index;
 }
 
-/* Replaces all stream handles in the copies by indexes. */
+/* Replaces all stream handles in the copies with indexes. */
 static void index_streams(gp_snapshot_writer_t *writer)
 {
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
@@ -206,8 +206,8 @@ static void index_streams(gp_snapshot_writer_t *writer)
   }
 }
 
-/* Copies the events. Must follow copies_take: at the moment of a device's copy, all its earlier events are in
- * chunks. */
+/* Copies the events. Must be called after copies_take: at the moment when a device was copied, all its
+ * earlier events are in chunks. */
 static void events_take(gp_snapshot_writer_t *writer, gp_event_merge_t *ret_events)
 {
   const gp_event_moment_t moment = {writer->copies, writer->devices};
@@ -222,7 +222,7 @@ static void events_take(gp_snapshot_writer_t *writer, gp_event_merge_t *ret_even
  * Files
  */
 
-/* Writes the document to a file. Returns 0, or an errno after one line in the log. */
+/* Writes the document to a file. Returns 0, or logs one line and returns an errno. */
 static int write_file(gp_snapshot_writer_t *writer, const request_t *request, const gp_document_t *document)
 {
   gp_snapshot_file_t *file = &writer->file;
@@ -297,22 +297,23 @@ static int write_document(
   return write_file(writer, request, &document);
 }
 
-/* Stores the file just written in *name and removes the file that was in *name before. Returns by how many
- * the number of files has grown: 0 or 1. */
+/* Stores the file just written in *name, and removes the file that was in *name before. Returns the increase
+ * of the number of files: 0 or 1. */
 static unsigned replace_file(const gp_snapshot_writer_t *writer, gp_snapshot_name_t *name)
 {
   struct stat status;
   bool replaces = name->path[0] && lstat(name->path, &status) == 0 && status.st_dev == name->device &&
                   status.st_ino == name->inode && unlink(name->path) == 0;
   strcpy(name->path, writer->file.published);
-  if (lstat(name->path, &status)) /* another process has already removed it */
+  if (lstat(name->path, &status)) /* fails if another process has already removed the file */
     name->path[0] = '\0';
   name->device = status.st_dev;
   name->inode = status.st_ino;
   return replaces ? 0 : 1;
 }
 
-/* Records a snapshot event with the active bytes for each device. The next snapshot shows these events. */
+/* Records a snapshot event with the active bytes for each device. The next snapshot will show these
+ * events. */
 static void record_snapshot_events(gp_snapshot_writer_t *writer)
 {
   const gp_observer_t observer = gp_recorder_observer(writer->recorder);
@@ -331,9 +332,10 @@ static void record_snapshot_events(gp_snapshot_writer_t *writer)
 }
 
 /*
- * Checks that the path can be a regular file, because a temporary file is created in the same folder and
- * renamed at the end; a device or a pipe cannot be replaced like that. Returns 0, ECANCELED for
- * GPUPOOL_OUTPUT=/dev/null, by which a user disables snapshots, or EOPNOTSUPP after one line in the log.
+ * Checks that the path can be a regular file. A snapshot is a temporary file in the same folder that is
+ * renamed at the end, so it cannot replace a device or a pipe. Returns 0 if the path is usable. Returns
+ * ECANCELED for GPUPOOL_OUTPUT=/dev/null, with which a user disables snapshots. Otherwise logs one line and
+ * returns EOPNOTSUPP.
  */
 static int check_path(const gp_snapshot_writer_t *writer, const request_t *request)
 {
@@ -345,8 +347,8 @@ static int check_path(const gp_snapshot_writer_t *writer, const request_t *reque
   return EOPNOTSUPP;
 }
 
-/* Writes a snapshot. Copies the devices first, then the events up to the moments of these copies, then the
- * tables to which both refer. The caller holds the lock. */
+/* Writes a snapshot. Copies first the devices, then the events up to the moments of these copies, and then
+ * the tables to which both refer. The caller holds the lock. */
 static int write_locked(gp_snapshot_writer_t *writer, const request_t *request)
 {
   gp_event_merge_t events = {0};
@@ -410,7 +412,7 @@ int gp_snapshot_write_named(
  * Out of memory
  */
 
-/* Returns true to the first caller, and then to one caller per minute, because programs may catch the error
+/* Returns true for the first error, and then for one error per minute, because programs may catch the error
  * and retry for hours. */
 static bool oom_is_due(gp_snapshot_writer_t *writer, const gp_oom_t *oom)
 {
@@ -422,9 +424,9 @@ static bool oom_is_due(gp_snapshot_writer_t *writer, const gp_oom_t *oom)
   return atomic_compare_exchange_strong(reported_ns, &before, now_ns + 1);
 }
 
-/* Stores an unreported error as the last one. If two threads do this at the same time, only the first one's
- * error is stored; either may count as the last. The second error is counted only if one is stored already,
- * so a count above zero means that unreported_oom is valid. */
+/* Stores an unreported error as the last one. If two threads do this at the same time, only the first
+ * thread's error is stored, because either may count as the last. The second error is counted only if an
+ * error is already stored, so a count above zero means that unreported_oom is valid. */
 static void note_unreported(gp_snapshot_writer_t *writer, const gp_oom_t *oom)
 {
   if (!atomic_exchange(&writer->is_noting, true)) {
@@ -445,20 +447,20 @@ static void log_oom(const gp_snapshot_writer_t *writer, const gp_oom_t *oom, uin
   gp_oom_log(oom, times, gp_option_text(writer->recorder->options, limit), &logs, stack);
 }
 
-/* Returns the request for the exit snapshot. It includes the last unreported out of memory, because the
- * program may exit because of that error. */
+/* Returns the request for the snapshot at exit. It includes the last unreported out-of-memory error, because
+ * this error may be the reason for the exit. */
 static request_t request_at_exit(gp_snapshot_writer_t *writer)
 {
   uint64_t times = atomic_load(&writer->unreported);
 
   if (times == 0 ||
-      atomic_exchange(&writer->is_noting, true)) /* never reset, so that nothing is stored any more */
+      atomic_exchange(&writer->is_noting, true)) /* never reset, so that no thread stores an error any more */
     return (request_t){.reason = "exit"};
   log_oom(writer, &writer->unreported_oom, times, writer->unreported_stack);
   return (request_t){.reason = "exit", .oom = &writer->unreported_oom, .unreported_ooms = times};
 }
 
-/* Reports an out of memory; a gp_oom_fn. */
+/* Reports an out-of-memory error. This is a gp_oom_fn. */
 static void report_oom(void *self, const gp_oom_t *oom)
 {
   gp_snapshot_writer_t *writer = self;
@@ -470,7 +472,7 @@ static void report_oom(void *self, const gp_oom_t *oom)
   log_oom(writer, oom, 0, gp_origin_tls.origin);
   if (gp_option_number(writer->recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_OOM)
     (void)gp_snapshot_write(
-        writer, gp_oom_is_of_host(oom) ? "host_oom" : "oom", oom, NULL); /* it has logged any error */
+        writer, gp_oom_is_of_host(oom) ? "host_oom" : "oom", oom, NULL); /* any error was logged */
 }
 
 /* Reports damage, and ends the process if GPUPOOL_CHECK says so. */
@@ -488,7 +490,7 @@ static void report_damage(void *self, const gp_damage_t *damage)
 }
 
 /*
- * The writer's life
+ * Creation and end of the writer
  */
 
 gp_snapshot_writer_t *gp_snapshot_writer_create(gp_recorder_t *recorder)
@@ -538,8 +540,8 @@ int gp_snapshot_at_exit(gp_snapshot_writer_t *writer)
   bool wanted = gp_option_number(writer->recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT;
   const request_t request = request_at_exit(writer);
   int error = wanted && engine && has_allocated(engine) ? write_sheltered(writer, &request) : 0;
-  /* The record is not needed if there is a snapshot or the user wants none. If writing failed, it is all
-   * there is. */
+  /* If there is a snapshot, or if the user wants none, the record is not needed. If writing the snapshot
+   * failed, the record is the only data. */
   if (!error || error == ECANCELED)
     gp_region_remove(&writer->recorder->region);
   else
@@ -549,7 +551,7 @@ int gp_snapshot_at_exit(gp_snapshot_writer_t *writer)
 
 void gp_snapshot_close(gp_snapshot_writer_t *writer)
 {
-  /* The wait is limited, because the thread that is writing may itself end the process, in a signal
+  /* The wait is bounded, because the thread that is writing may itself end the process, in a signal
    * handler. */
   if (!writer || !gp_lock_take_within(&writer->lock, CLOSE_SECONDS))
     return;

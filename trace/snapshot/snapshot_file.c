@@ -16,7 +16,7 @@
 #define RENAME_NOREPLACE 1
 #endif
 
-/* Returns the length of the folder part of path with its slash, or 0. */
+/* Returns the length of the path's folder, including the slash, or 0 if there is no folder. */
 static size_t folder_length(const char *path)
 {
   const char *slash = strrchr(path, '/');
@@ -27,7 +27,7 @@ static int open_temporary(gp_snapshot_file_t *file)
 {
   size_t folder = folder_length(file->path);
   for (int i = 0; i < TEMPORARY_TRIES; i++) {
-    /* The name does not contain the file's name, which could be too long with a suffix. */
+    /* Does not use the file's name, which with a suffix could be too long. */
     int length = snprintf(file->temporary, sizeof(file->temporary), "%.*s.gpupool-%d-%u.tmp", (int)folder,
         file->path, (int)getpid(), ++file->temporaries);
     if (length < 0 || (size_t)length >= sizeof(file->temporary))
@@ -61,7 +61,7 @@ int gp_snapshot_file_open(gp_snapshot_file_t *file, const char *path, bool may_f
   return 0;
 }
 
-/* Renames the file unless `name` exists. Returns 0 or an errno; EEXIST if the name exists. */
+/* Renames `temporary` to `name`. Returns 0, or an errno: EEXIST if `name` already exists. */
 static int rename_new(const char *temporary, const char *name)
 {
   if (syscall(SYS_renameat2, AT_FDCWD, temporary, AT_FDCWD, name, RENAME_NOREPLACE) == 0)
@@ -71,7 +71,7 @@ static int rename_new(const char *temporary, const char *name)
   /* Some file systems, such as NFS, do not support RENAME_NOREPLACE. */
   if (link(temporary, name))
     return errno;
-  (void)unlink(temporary); /* if that fails, the file has two names, which is harmless */
+  (void)unlink(temporary); /* on failure the file has two names, which is harmless */
   return 0;
 }
 
@@ -79,8 +79,8 @@ int gp_snapshot_file_publish(gp_snapshot_file_t *file)
 {
   int error = close(file->fd) ? errno : 0;
   file->fd = -1;
-  if (error && error != EINTR) {   /* a network file system reports here that data was not stored */
-    (void)unlink(file->temporary); /* nothing more can be done about it */
+  if (error && error != EINTR) {   /* a network file system reports lost data here */
+    (void)unlink(file->temporary); /* a failure cannot be handled here */
     return error;
   }
   error = EEXIST;
@@ -92,7 +92,7 @@ int gp_snapshot_file_publish(gp_snapshot_file_t *file)
                 : rename_new(file->temporary, file->published);
   }
   if (error)
-    (void)unlink(file->temporary); /* nothing more can be done about it */
+    (void)unlink(file->temporary); /* a failure cannot be handled here */
   return error;
 }
 
@@ -101,5 +101,5 @@ void gp_snapshot_file_discard(gp_snapshot_file_t *file)
   if (file->fd >= 0)
     (void)close(file->fd); /* the content is not needed */
   file->fd = -1;
-  (void)unlink(file->temporary); /* nothing more can be done about it */
+  (void)unlink(file->temporary); /* a failure cannot be handled here */
 }

@@ -31,7 +31,8 @@ static const gp_module_record_t *find_module(const gp_stack_logs_t *logs, int32_
   return module;
 }
 
-/* Returns the file's name without its folder, and its length; the name has no NUL. */
+/* Returns the file's name without its folder, and writes the name's length to *ret_length. The name has no
+ * NUL. */
 static const char *base_of(const gp_module_record_t *module, int *ret_length)
 {
   const char *slash = memrchr(module->path, '/', module->path_length);
@@ -40,8 +41,8 @@ static const char *base_of(const gp_module_record_t *module, int *ret_length)
   return base;
 }
 
-/* The lines of never_owners.def about modules and source files. Lines about functions are left out, because
- * finding a function's name costs more here than in the tool. */
+/* The lines of never_owners.def that match modules or source files. Lines that match functions are left out,
+ * because finding a function's name takes longer here than in the tool. */
 typedef enum subject { MODULE, SOURCE } subject_t;
 
 typedef enum group {
@@ -62,7 +63,7 @@ static const struct {
 #include "format/never_owners.def"
 };
 
-/* Returns true if a line of a group up to `last` matches the text. */
+/* Returns true if the text matches a line whose group is `last` or an earlier one. */
 static bool is_listed(subject_t subject, group_t last, const char *text, size_t length)
 {
   for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
@@ -72,9 +73,9 @@ static bool is_listed(subject_t subject, group_t last, const char *text, size_t 
   return false;
 }
 
-/* Returns true if the module allocates on behalf of other code: CUDA, allocators and, because the names of
- * their functions are not known here, all system libraries. Unlike in the tool, frameworks and interpreters
- * count as the program, because their frame is the best answer if no Python frame is known. */
+/* Returns true if the module allocates on behalf of other code. Such modules are CUDA, allocators, and all
+ * system libraries, because the names of their functions are not known here. Unlike in the tool, frameworks
+ * and interpreters count as the program: if no Python frame is known, their frame is the best answer. */
 static bool is_system(const gp_module_record_t *module)
 {
   int length;
@@ -85,7 +86,8 @@ static bool is_system(const gp_module_record_t *module)
          is_listed(MODULE, GROUP_CUDA_LIBRARY, base, (size_t)length);
 }
 
-/* Returns the name of the function at address if the module is still loaded and exports it, else NULL. */
+/* Returns the name of the function at `address`, or NULL if the module is no longer loaded or does not export
+ * the function. */
 static const char *exported_name(uint64_t address, const gp_module_record_t *module)
 {
   Dl_info info;
@@ -111,8 +113,8 @@ static const gp_code_record_t *find_code(const gp_stack_logs_t *logs, uint32_t i
 }
 
 /* Writes "FUNCTION (FILE:LINE)" for a Python frame in the user's own code and returns true. Returns false if
- * never_owners.def lists the file. Unlike the tool, this rejects all packages, even those that may be
- * owners. */
+ * never_owners.def lists the file. Unlike the tool, this function excludes all packages, even those that may
+ * be owners. */
 static bool describe_python(const gp_stack_logs_t *logs, uint64_t frame, char *buffer, size_t capacity)
 {
   const gp_code_record_t *code = find_code(logs, gp_frame_code(frame));
@@ -128,8 +130,8 @@ static bool describe_python(const gp_stack_logs_t *logs, uint64_t frame, char *b
   return true;
 }
 
-/* Describes the innermost Python frame of the user. Python frames are preferred to native frames, because
- * native frames between them belong to extensions. */
+/* Describes the innermost Python frame in the user's code. Python frames have precedence over native frames,
+ * because the native frames between them belong to extensions. */
 static bool describe_innermost_python(
     const gp_stack_logs_t *logs, const gp_stack_view_t *stack, char *buffer, size_t capacity)
 {

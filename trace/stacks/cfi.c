@@ -4,8 +4,9 @@
 
 #include "base/loader_walk.h"
 
-/* The header of .eh_frame_hdr as linkers write it, and its table. A row has the beginning of a function and
- * the place of its entry in .eh_frame, both relative to the header; rows are sorted by address. */
+/* The header and the table of .eh_frame_hdr, in the form that linkers write. A row has the start address of a
+ * function and the position of the function's entry in .eh_frame, both relative to the header. Rows are
+ * sorted by address. */
 typedef struct table_row {
   int32_t code;
   int32_t entry;
@@ -13,9 +14,9 @@ typedef struct table_row {
 
 typedef struct table {
   uint8_t version;      /* 1 */
-  uint8_t pointer_form; /* form of eh_frame: 0x1b, relative to its own place, four bytes */
-  uint8_t count_form;   /* 0x03, four bytes */
-  uint8_t row_form;     /* 0x3b, relative to the table, four bytes */
+  uint8_t pointer_form; /* encoding of eh_frame: 0x1b, four bytes relative to their own position */
+  uint8_t count_form;   /* encoding of the count: 0x03, four bytes */
+  uint8_t row_form;     /* encoding of the rows: 0x3b, four bytes relative to the table */
   int32_t eh_frame;
   uint32_t count;
   table_row_t rows[];
@@ -127,26 +128,26 @@ gp_loader_counts_t gp_frame_rules_find(void *const *addresses, size_t count, gp_
 #define REGISTER_RSP            7
 #define REGISTER_RETURN_ADDRESS 16
 
-#define OPERATION_BREG_RBP 0x76 /* DW_OP_breg6: rbp plus a number */
+#define OPERATION_BREG_RBP 0x76 /* DW_OP_breg6: rbp plus an offset */
 #define OPERATION_DEREF    0x06
 
-#define POINTER_PCREL_SDATA4 0x1b /* how linkers encode addresses in the small code model */
+#define POINTER_PCREL_SDATA4 0x1b /* the encoding of addresses that linkers use in the small code model */
 
 #define REMEMBERED_MAX 4
 
-/* A range of bytes to read. A read beyond the end sets `failed`, and all results are then invalid. */
+/* A range of bytes to read. A read beyond the end sets `failed`, which makes all results invalid. */
 typedef struct reader {
   const uint8_t *at;
   const uint8_t *end;
   bool failed;
 } reader_t;
 
-/* Where one of the caller's registers is stored. */
+/* The place where one of the caller's registers is stored. */
 typedef enum place {
   PLACE_SAME,
   PLACE_AT_CFA,
   PLACE_AT_RBP,
-  PLACE_UNDEFINED, /* for the return address: this is the outermost frame */
+  PLACE_UNDEFINED, /* the return address is undefined only in the outermost frame */
   PLACE_OTHER
 } place_t;
 
@@ -155,7 +156,7 @@ typedef struct saved {
   int32_t offset;
 } saved_t;
 
-/* A row of the table that the instructions describe, with only the columns used here. */
+/* A row of the table that the instructions describe, with only the columns that are used here. */
 typedef struct row {
   gp_cfa_t cfa;
   int32_t cfa_offset;
@@ -231,14 +232,14 @@ static void skip(reader_t *reader, uint64_t bytes)
     reader->at += bytes;
 }
 
-/* Returns a reader for an entry, which begins with its length. No compiler emits the form for more than 4 GiB
- * on x86-64. */
+/* Returns a reader for an entry, which begins with its length. The form for lengths above 4 GiB is not
+ * supported, because no compiler emits it on x86-64. */
 static reader_t open_entry(const uint8_t *entry)
 {
   uint32_t length;
   memcpy(&length, entry, sizeof(length));
   if (length == UINT32_MAX)
-    length = 0; /* then every read fails */
+    length = 0; /* makes every read fail */
   return (reader_t){entry + sizeof(length), entry + sizeof(length) + length, false};
 }
 
@@ -246,12 +247,13 @@ static void skip_pointer(reader_t *reader, uint8_t encoding)
 {
   static const uint8_t bytes[] = {8, 0, 2, 4, 8, 0, 0, 0, 0, 0, 2, 4, 8, 0, 0, 0}; /* DW_EH_PE, low half */
   size_t length = bytes[encoding & 0x0f];
-  if (length == 0 || (encoding & 0x70) == 0x50) /* aligned */
+  if (length == 0 || (encoding & 0x70) == 0x50) /* the encoding is DW_EH_PE_aligned */
     reader->failed = true;
   skip(reader, length);
 }
 
-/* Reads the augmentation. Returns true for those of C, C++ and other languages, but not for signal frames. */
+/* Reads the augmentation. Returns true for the augmentations of C, C++ and other languages, and false for
+ * signal frames. */
 static bool read_augmentation(reader_t *reader, const char *augmentation)
 {
   bool has_encoding = false;
@@ -278,7 +280,7 @@ static bool read_common(const uint8_t *entry, common_t *ret_common)
 {
   reader_t reader = open_entry(entry);
 
-  if (read_fixed(&reader, 4) != 0) /* not a common entry */
+  if (read_fixed(&reader, 4) != 0) /* the entry is not a common information entry */
     return false;
   uint64_t version = read_fixed(&reader, 1);
   const char *augmentation = (const char *)reader.at;
@@ -330,7 +332,7 @@ static void set_cfa(machine_t *machine, uint64_t number, int32_t offset)
   machine->row.cfa_offset = offset;
 }
 
-/* Reads an expression of the form rbp plus a number, optionally followed by one dereference. Returns false
+/* Reads an expression of the form rbp plus an offset, optionally followed by one dereference. Returns false
  * for any other expression. */
 static bool read_expression(reader_t *reader, bool *ret_has_deref, int32_t *ret_offset)
 {
@@ -368,12 +370,12 @@ static void read_register_expression(machine_t *machine, reader_t *reader)
   put(&machine->row, number, is_known ? (saved_t){PLACE_AT_RBP, offset} : (saved_t){PLACE_OTHER, 0});
 }
 
-/* Executes a DW_CFA_... instruction whose two upper bits are 0. run() handles those that move the
- * location. */
+/* Executes a DW_CFA_... instruction whose two upper bits are 0. Instructions that advance the location are
+ * executed by run() instead. */
 static void step(machine_t *machine, const common_t *common, reader_t *reader, uint8_t instruction)
 {
   row_t *row = &machine->row;
-  bool was_expression = row->cfa == GP_CFA_AT_RBP; /* has no register or offset that could be kept */
+  bool was_expression = row->cfa == GP_CFA_AT_RBP; /* an expression has no register or offset to keep */
   uint64_t number;
 
   switch (instruction) {
@@ -418,7 +420,7 @@ static void step(machine_t *machine, const common_t *common, reader_t *reader, u
   case 0x14: /* val_offset */
   case 0x15: /* val_offset_sf */
     put(row, read_uleb(reader), (saved_t){PLACE_OTHER, 0});
-    (void)read_uleb(reader); /* a signed number has the same length */
+    (void)read_uleb(reader); /* reading as unsigned is sufficient: a signed number has the same length */
     break;
   case 0x16: /* val_expression */
     put(row, read_uleb(reader), (saved_t){PLACE_OTHER, 0});
@@ -429,8 +431,8 @@ static void step(machine_t *machine, const common_t *common, reader_t *reader, u
   }
 }
 
-/* Executes the instructions up to the last row that begins at or before code. Returns false if an instruction
- * is unknown. */
+/* Executes the instructions up to the last row that begins at or before `code`. Returns false if an
+ * instruction is unknown. */
 static bool run(machine_t *machine, const common_t *common, reader_t reader, uintptr_t code)
 {
   while (!reader.failed && reader.at < reader.end) {
@@ -485,7 +487,7 @@ gp_frame_rule_t gp_cfi_rule(const uint8_t *entry, uintptr_t code)
   uintptr_t start = (uintptr_t)reader.at;
   start += (uintptr_t)(int64_t)(int32_t)(uint32_t)read_fixed(&reader, 4);
   uint64_t bytes = read_fixed(&reader, 4);
-  skip(&reader, read_uleb(&reader)); /* the augmentation, for exception handlers */
+  skip(&reader, read_uleb(&reader)); /* skips the augmentation, which is for exception handlers */
   if (reader.failed || code < start || code - start >= bytes)
     return unknown;
   if (!run(&machine, &common, common.instructions, UINTPTR_MAX))

@@ -11,16 +11,16 @@
 #define ENTRIES       128
 #define BUCKETS       64
 #define WORDS         3600
-#define ENTRY_WORDS   256 /* at most */
-#define LEARNT_FRAMES 96  /* at most, this library's frames included */
+#define ENTRY_WORDS   256 /* maximum number of words */
+#define LEARNT_FRAMES 96  /* maximum, including this library's frames */
 #define SEEN          64
 
-/* Stacks with larger frames are not stored. */
+/* Largest frame. Stacks with a larger frame are not stored. */
 #define FRAME_BYTES_MAX ((uintptr_t)1 << 20)
 
-/* Reading the rules takes as long as one or two captures, which is wasted if a program's stacks never repeat.
- * The first FREE_ATTEMPTS are always made. After that each attempt needs HITS_PER_ATTEMPT hits, except for
- * one in SKIPPED_ATTEMPTS. */
+/* Limits of attempts to store a stack. Reading the rules takes as long as one or two captures, which is
+ * wasted if a program's stacks never repeat. The first FREE_ATTEMPTS attempts are always made. After that an
+ * attempt needs HITS_PER_ATTEMPT hits, except for one in SKIPPED_ATTEMPTS. */
 #define FREE_ATTEMPTS    256
 #define HITS_PER_ATTEMPT 4
 #define SKIPPED_ATTEMPTS 32
@@ -28,39 +28,39 @@
 /* A word of the stack that determines how the unwinder proceeds. */
 typedef struct word {
   uintptr_t value;
-  uintptr_t distance; /* from the site's frame, in bytes */
+  uintptr_t distance; /* distance from the site's frame in bytes */
 } word_t;
 
-/* A known stack. Indexes of entries are stored plus one; 0 means none. */
+/* A known stack. Members that refer to an entry contain its index plus one; 0 means none. */
 typedef struct entry {
-  uintptr_t frame; /* 0: no entry */
+  uintptr_t frame; /* address of the site's frame; 0: no entry */
   uint32_t number;
-  uint16_t first; /* index of its first word */
+  uint16_t first; /* index of the entry's first word */
   uint16_t count;
-  uint16_t shared;   /* number of leading words that this entry has in common with `next` */
-  uint8_t next;      /* next entry in the bucket; newer entries come first */
-  uint8_t successor; /* the entry that was found or added after this one the last time */
+  uint16_t shared;   /* number of leading words that are the same in the entry `next` */
+  uint8_t next;      /* next entry in the bucket, which is older */
+  uint8_t successor; /* the entry that was found or added after this one last time */
 } entry_t;
 
 /*
  * The known stacks of a thread. Entries and words are two rings, freed in the order of allocation:
  *   entry_count <= ENTRIES; the used entries are oldest, oldest + 1, ... (mod ENTRIES)
  *   an entry's words are words[first .. first + count), between the words of the next older and newer entries
- * All entries belong to one table of stacks and one state of the loader.
+ * All entries are for the same table of stacks and the same state of the loader.
  */
 typedef struct table {
-  bool is_busy; /* the thread is using the table; a signal handler must not */
+  bool is_busy; /* set while the thread uses the table; a signal handler must then not use it */
   uint64_t table_id;
   uint64_t unloads;
   uint32_t oldest;
   uint32_t entry_count;
-  uint32_t head; /* index for the next entry's words */
+  uint32_t head; /* index at which the next entry's words begin */
   uint32_t skipped;
   uint64_t attempts;
   gp_known_counts_t counts;
-  uint8_t last; /* the entry that was found or added last */
+  uint8_t last; /* the last entry that was found or added */
   uint8_t buckets[BUCKETS];
-  uint32_t seen[SEEN]; /* numbers of recently captured stacks */
+  uint32_t seen[SEEN]; /* numbers of recently captured stacks, by number % SEEN */
   entry_t entries[ENTRIES];
   word_t words[WORDS];
 } table_t;
@@ -68,7 +68,7 @@ typedef struct table {
 static_assert(sizeof(table_t) <= 64 * 1024, "what a thread takes at most");
 static_assert(ENTRIES < UINT8_MAX && WORDS <= UINT16_MAX, "indexes");
 
-/* A pointer and not the table, because thread-local variables take space from the thread's stack. */
+/* A pointer, because thread-local variables take space from the thread's stack, and the table is large. */
 static __thread table_t *tls_table __attribute__((tls_model("initial-exec")));
 
 static bool enter(table_t *table)
@@ -91,9 +91,9 @@ static inline uint8_t *bucket_of(table_t *table, uintptr_t frame)
   return &table->buckets[(uint64_t)frame * UINT64_C(0x9e3779b97f4a7c15) >> 58];
 }
 
-/* Returns how many leading words of the entry are unchanged in memory. The caller knows that the words before
- * `from` are. Compares in order and stops at the first difference, because the addresses of later words may
- * no longer be part of the stack. */
+/* Returns the number of leading words of the entry that are unchanged in memory. The first `from` words are
+ * known to be unchanged. Compares in order and stops at the first difference, because the addresses of later
+ * words may no longer be part of the stack. */
 static inline uint32_t count_unchanged(
     const table_t *table, const entry_t *entry, uint32_t from, uintptr_t frame)
 {
@@ -110,14 +110,14 @@ static inline bool is_unchanged(const table_t *table, const entry_t *entry, uint
 }
 
 /*
- * Searches a bucket; returns an index plus one, or 0. Stacks with the same frame mostly begin with the same
- * words, so words shared with the previous entry are not compared again: if the previous entry differs within
- * the shared words, this entry differs too.
+ * Searches a bucket. Returns the entry's index plus one, or 0 if there is none. Stacks with the same frame
+ * mostly begin with the same words. So words that an entry shares with the previous entry are not compared
+ * again: if the previous entry differs within the shared words, this entry differs, too.
  */
 static inline uint8_t find_in_bucket(const table_t *table, uint8_t at, uintptr_t frame)
 {
   const entry_t *before = NULL;
-  uint32_t same = 0; /* number of leading words of `before` that are unchanged */
+  uint32_t same = 0; /* number of leading words of `before` that are unchanged in memory */
 
   for (; at; at = table->entries[at - 1].next) {
     const entry_t *entry = &table->entries[at - 1];
@@ -140,8 +140,8 @@ static inline uint8_t guess(const table_t *table)
   return table->last ? table->entries[table->last - 1].successor : 0;
 }
 
-/* Returns the index of the matching entry plus one, or 0. Programs repeat themselves, so this first tries the
- * entry that followed the last one the previous time. */
+/* Returns the index plus one of the entry for the current stack, or 0 if there is none. First tries the entry
+ * that followed the last entry the previous time, because programs repeat themselves. */
 static uint8_t find(table_t *table, uintptr_t frame)
 {
   uint8_t at = guess(table);
@@ -203,7 +203,7 @@ static void clear(table_t *table, const gp_known_site_t *site)
   table->unloads = site->unloads;
 }
 
-/* Makes room for a new entry and its words, by dropping old entries. Returns the place for the words. */
+/* Makes room for a new entry and its words by dropping old entries. Returns the position for the words. */
 static word_t *make_room(table_t *table)
 {
   if (table->head + ENTRY_WORDS > WORDS) {
@@ -255,20 +255,20 @@ static void add(table_t *table, uintptr_t frame, uint32_t number, uint32_t count
   note_last(table, (uint8_t)(index + 1));
 }
 
-/* The state of an unwinding by the rules. rbp matters only where a rule needs it. Elsewhere a function may
- * keep any value in rbp, and two stacks that differ only in such a value are the same stack. */
+/* The state of an unwinding by rules. rbp matters only if a rule needs it. Elsewhere a function may keep any
+ * value in rbp, and two stacks that differ only in such a value are the same stack. */
 typedef struct walk {
   uintptr_t frame;
-  uintptr_t cfa;     /* CFA of the frame just left */
-  uintptr_t rbp_at;  /* address of the word that has the current rbp */
-  bool has_rbp;      /* false: rbp_at is not known */
-  bool rbp_is_noted; /* the word at rbp_at is among the words */
+  uintptr_t cfa;     /* CFA of the frame that was left last */
+  uintptr_t rbp_at;  /* address of the word that contains the current rbp */
+  bool has_rbp;      /* false: rbp_at is unknown */
+  bool rbp_is_noted; /* the word at rbp_at is already stored in `words` */
   word_t *words;
   uint32_t count;
 } walk_t;
 
 /* Returns true if the address is aligned, on this stack and near the current frame. The unwinder has just
- * read this part of the stack, so it is readable. */
+ * read this part of the stack, so such an address is readable. */
 static bool is_near(const walk_t *walk, uintptr_t address)
 {
   return address >= walk->frame && address < walk->cfa + FRAME_BYTES_MAX &&
@@ -296,7 +296,8 @@ static bool need_rbp(walk_t *walk, uintptr_t *ret_rbp)
   return true;
 }
 
-/* Unwinds one frame. Stores the words that determine the result, and the word with the return address. */
+/* Unwinds one frame. Stores the words that determine the result, and the word that contains the return
+ * address. Returns false if the rule cannot be followed. */
 static bool leave_frame(walk_t *walk, const gp_frame_rule_t *rule, uintptr_t *ret_address)
 {
   uintptr_t cfa = walk->cfa, rbp = 0;
@@ -322,8 +323,8 @@ static bool leave_frame(walk_t *walk, const gp_frame_rule_t *rule, uintptr_t *re
   return true;
 }
 
-/* Returns true if the rules lead to exactly these addresses and, unless is_cut is set, end after the last
- * one. */
+/* Follows the rules from frame to frame. Returns true if they lead to exactly these addresses and, unless
+ * is_cut is set, end after the last one. */
 static bool walk_to(
     walk_t *walk, const gp_frame_rule_t *rules, void *const *addresses, size_t count, bool is_cut)
 {
@@ -362,8 +363,8 @@ static __attribute__((noinline)) bool learn(table_t *table, const gp_known_site_
   return true;
 }
 
-/* Returns true when a stack is captured for the second time, but limits attempts if they rarely lead to
- * hits. */
+/* Returns true if the stack is captured for the second time. Limits the number of attempts if they rarely
+ * lead to hits. */
 static bool is_worth_it(table_t *table, uint32_t number)
 {
   uint32_t *seen = &table->seen[number % SEEN];
@@ -383,7 +384,7 @@ void gp_known_stacks_learn(
     const gp_known_site_t *site, uint32_t number, void *const *addresses, size_t count, bool is_cut)
 {
   const void *returns_to = ((void *const *)site->frame)[1];
-  size_t own = 0; /* number of frames in the site's callees */
+  size_t own = 0; /* number of frames of the functions that the site has called */
 
   while (own < count && addresses[own] != returns_to)
     own++;

@@ -1,4 +1,5 @@
-/* Stubs for processors other than x86-64: no code reads unwind rules there, so every stack is captured. */
+/* Stubs for processors other than x86-64. There is no code that reads their unwind rules, so every stack is
+ * captured. */
 #include "trace/stacks/known_stacks.h"
 
 uint32_t gp_known_stacks_find(const gp_known_site_t *site)

@@ -33,7 +33,7 @@ typedef struct scan {
   size_t found_count;
   uint64_t loads;
   uint64_t unloads;
-  bool is_reused; /* a module is at an address where a different one was */
+  bool is_reused; /* a module is at an address where a different module was before */
   bool has_program;
 } scan_t;
 
@@ -86,7 +86,8 @@ static const gp_module_record_t *record_at(const gp_modules_t *modules, uint32_t
   return (const gp_module_record_t *)(modules->log->data + modules->offsets[module]);
 }
 
-/* Stores the build ID from the object's loaded notes in the record. The length is 0 if there is none. */
+/* Stores the build ID from the object's loaded notes in the record. The length is 0 if there is no build
+ * ID. */
 static void read_build_id(
     const struct dl_phdr_info *info, uint64_t start, uint64_t end, gp_module_record_t *record)
 {
@@ -116,8 +117,8 @@ static void read_build_id(
   }
 }
 
-/* Writes the object's absolute path and returns its length. The loader does not report the program's own
- * name, and a relative path is relative to the current folder at dlopen. */
+/* Writes the object's absolute path and returns its length. The path may differ from the loader's: the loader
+ * does not report the program's own name, and may report a path relative to the current folder at dlopen. */
 static size_t read_path(const struct dl_phdr_info *info, bool is_program, char *buffer)
 {
   const char *name = info->dlpi_name ? info->dlpi_name : "";
@@ -151,7 +152,7 @@ static bool is_same(const gp_module_record_t *a, const gp_module_record_t *b)
          memcmp(a->path, b->path, a->path_length) == 0;
 }
 
-/* Returns the module that the last scan found at this address, or NULL. */
+/* Returns the module that the last scan found at `address`, or NULL if there is none. */
 static const gp_sort_key_t *find_loaded(const gp_modules_t *modules, uint64_t address)
 {
   size_t low = 0, high = modules->loaded_count;
@@ -167,8 +168,8 @@ static const gp_sort_key_t *find_loaded(const gp_modules_t *modules, uint64_t ad
              : NULL;
 }
 
-/* Returns true if the object was already there at the last scan, so that its data need not be read again.
- * This is certain only if nothing was unloaded since. */
+/* Returns true if the object was already loaded at the last scan, so that its data need not be read again.
+ * This is certain only if nothing was unloaded since then. */
 static bool is_still_there(
     const scan_t *scan, const gp_sort_key_t *before, uint64_t bias, uint64_t start, uint64_t end)
 {
@@ -178,8 +179,8 @@ static bool is_still_there(
   return record->end == end && record->bias == bias;
 }
 
-/* Writes a module's record behind the end of the log, where readers do not see it yet. Returns NULL if the
- * log is full. */
+/* Writes a module's record after the end of the log, where readers do not see it yet. Returns NULL if the log
+ * is full. */
 static gp_module_record_t *draft(
     scan_t *scan, const struct dl_phdr_info *info, bool is_program, uint64_t start, uint64_t end)
 {
@@ -200,7 +201,7 @@ static gp_module_record_t *draft(
   return record;
 }
 
-/* Returns the index of the drafted module. Publishes the draft, unless the log already has an equal
+/* Returns the index of the drafted module. Publishes the draft unless the log already contains an equal
  * record. */
 static uint32_t intern(scan_t *scan, gp_module_record_t *record)
 {
@@ -237,7 +238,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
     scan->loads = info->dlpi_adds;
     scan->unloads = info->dlpi_subs;
   }
-  scan->has_program = true; /* the loader lists the program first */
+  scan->has_program = true; /* set for the first object, because the loader lists the program first */
   if (bounds.start >= bounds.end)
     return 0;
   if (scan->found_count == GP_MODULES_MAX)
@@ -257,7 +258,8 @@ void gp_modules_scan(gp_modules_t *modules)
 {
   scan_t scan = {.modules = modules, .found = modules->loaded + GP_MODULES_MAX};
 
-  /* Grows before the loader's lock is taken, because the first growth of a region creates files. */
+  /* Grows the section before the loader's lock is taken, because the first growth of a region creates
+   * files. */
   if (!gp_region_grow(modules->region, GP_SECTION_MODULES, sizeof(*modules->log)))
     return;
   (void)gp_loader_walk(look_at, &scan);
@@ -266,7 +268,8 @@ void gp_modules_scan(gp_modules_t *modules)
   modules->loaded_count = scan.found_count;
   if (scan.is_reused)
     (void)atomic_fetch_add_explicit(&modules->generation, 1, memory_order_relaxed);
-  /* The counts are stored after the generation: a thread must not combine the new counts with the old one. */
+  /* Stores the counts after the generation, so that no thread combines the new counts with the old
+   * generation. */
   atomic_store_explicit(&modules->unloads, scan.unloads, memory_order_relaxed);
   atomic_store_explicit(&modules->loads, scan.loads, memory_order_release);
 }

@@ -38,8 +38,8 @@ static bool is_wanted(const gp_origins_t *origins, gp_occasion_t occasion, uint6
   return false;
 }
 
-/* Captures and interns the current native stack. Not inlined, because the addresses take stack space that
- * most calls do not need. */
+/* Captures the current native stack and returns its number. Not inlined, because the addresses take stack
+ * space that most calls do not need. */
 static __attribute__((noinline)) uint32_t capture(
     gp_origins_t *origins, const gp_known_site_t *site, gp_loader_counts_t counts)
 {
@@ -60,12 +60,13 @@ static __attribute__((noinline)) uint32_t capture(
   return number;
 }
 
-/* Returns the number of the current native stack, captured only if it is not known. Not inlined, because the
- * entries of known stacks begin at this function's frame. */
+/* Returns the number of the current native stack. Captures the stack only if it is not known. Not inlined,
+ * because the entries of known stacks begin at this function's frame. */
 static __attribute__((noinline)) uint32_t find_native(gp_origins_t *origins, gp_loader_counts_t counts)
 {
   const gp_known_site_t site = {__builtin_frame_address(0), origins->stacks.id, counts.unloads};
-  bool is_quick = origins->mode == GP_STACKS_FP; /* a capture by frame pointers is as fast as a search */
+  bool is_quick =
+      origins->mode == GP_STACKS_FP; /* a capture by frame pointers takes no longer than a search */
 
   uint32_t known = is_quick ? 0 : gp_known_stacks_find(&site);
   if (known && GP_DEBUG_LEVEL < 3)
@@ -85,8 +86,8 @@ static __attribute__((noinline)) uint32_t read_python(
                : native;
 }
 
-/* Returns the number of the stack that merges `native` with the call's Python frames, or native if there are
- * none. */
+/* Returns the number of the stack that merges the native stack `native` with the call's Python frames.
+ * Returns `native` if there are no Python frames. */
 static __attribute__((noinline)) uint32_t add_python(
     gp_origins_t *origins, uint32_t native, gp_loader_counts_t counts)
 {
@@ -116,12 +117,12 @@ void gp_origin_find(gp_origins_t *origins, gp_occasion_t occasion, uint64_t size
   if (gp_origin_tls.is_known || !is_wanted(origins, occasion, size))
     return;
   gp_origin_tls.is_known = true;
-  /* Creates the region's file before the capture, because nested the two would need more stack. */
+  /* Creates the region's file before the capture. Nested inside the capture, this would need more stack. */
   gp_region_start(origins->stacks.region);
   gp_origin_tls.origin = GP_ORIGIN_NONE;
   /*
-   * Checks the stack space first, in particular before taking the loader's lock, because this may be a signal
-   * handler's stack or a nearly full one. While another thread forks, the call gets no stack trace, because a
+   * Checks the stack space first, in particular before the loader's lock is taken: this may be a signal
+   * handler's stack, or a nearly full one. While another thread forks, the call gets no stack, because a
    * capture needs the loader.
    */
   if (!gp_stack_has_room(GP_UNWIND_ROOM_BYTES) || !gp_loader_walk_begin())

@@ -13,8 +13,8 @@
 typedef enum state {
   STATE_NONE,     /* no interpreter was loaded when `loads` was set */
   STATE_FOUND,    /* an interpreter is loaded, but its layout is not known yet */
-  STATE_READY,    /* the_python has the layout, and a first chain of frames confirmed it */
-  STATE_GIVEN_UP, /* permanently */
+  STATE_READY,    /* the_python has the layout, which the first chain of frames confirmed */
+  STATE_GIVEN_UP, /* Python frames are not recorded any more */
 } state_t;
 
 static _Atomic state_t state;
@@ -38,13 +38,13 @@ static uintptr_t address_of(const gp_object_t *object, const char *name, size_t 
   return symbol ? object->base + symbol->st_value : 0;
 }
 
-/* Returns true if the object is CPython itself, and not a program that embeds it. */
+/* Returns true if the object is CPython itself and not a program that embeds it. */
 static bool is_interpreters_own(const struct dl_phdr_info *info, const char *soname)
 {
   char program[4096];
   const char *path = info->dlpi_name;
 
-  if (!path[0]) { /* the program */
+  if (!path[0]) { /* the object is the program itself */
     ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
     program[length > 0 ? length : 0] = '\0';
     path = program;
@@ -54,10 +54,10 @@ static bool is_interpreters_own(const struct dl_phdr_info *info, const char *son
          strncmp(soname, "libpython", 9) == 0;
 }
 
-/* Least size of the loop's symbol if the compiler left the loop in one piece. */
+/* Minimum size of the loop's symbol if the compiler left the loop in one piece. */
 #define WHOLE_LOOP_BYTES 8192
 
-/* Finds the part of the loop that the compiler may have split off. The part has no symbol, but is the
+/* Finds the part of the loop that the compiler may have moved elsewhere. That part has no symbol, but is the
  * object's longest function. */
 static void find_part(const struct dl_phdr_info *info, gp_python_symbols_t *found)
 {
@@ -70,8 +70,8 @@ static void find_part(const struct dl_phdr_info *info, gp_python_symbols_t *foun
 #endif
 }
 
-/* Looks for an interpreter in an object. The first object that exports all symbols is also the one in which
- * the loader would find them. */
+/* Searches an object for an interpreter; a callback for gp_loader_walk. The first object that exports all
+ * symbols is also the one in which the loader would find them. */
 static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
 {
   gp_python_symbols_t *found = arg;
@@ -105,8 +105,9 @@ static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
   return 1;
 }
 
-/* Searches the loaded objects for an interpreter, which may come with any library, and returns the new state.
- * If the interpreter was unloaded, its functions are gone, so Python frames are given up permanently. */
+/* Searches the loaded objects for an interpreter, which any library may bring along. Returns the new state.
+ * If the interpreter was unloaded, its functions no longer exist, so Python frames are given up
+ * permanently. */
 static state_t look(state_t now, gp_loader_counts_t counts)
 {
   gp_python_symbols_t found = {0};
@@ -130,8 +131,8 @@ static bool is_alone(void *(*first)(void), void *(*main)(void))
   return first() == main();
 }
 
-/* Determines and checks the interpreter's layout, and returns the new state. Most calls return early, because
- * the interpreter is not initialized or this thread does not run Python. */
+/* Determines and checks the interpreter's layout. Returns the new state. Most calls return early, because the
+ * interpreter is not initialized or this thread does not run Python. */
 static state_t begin(void)
 {
   gp_python_t python;
@@ -158,7 +159,7 @@ static state_t begin(void)
 static __attribute__((noinline)) state_t advance(state_t now, gp_loader_counts_t counts)
 {
   if (atomic_flag_test_and_set_explicit(&is_busy, memory_order_acquire))
-    return STATE_NONE; /* another thread is doing this; this call gets no Python frames */
+    return STATE_NONE; /* another thread is doing this work, so this call gets no Python frames */
   now = atomic_load(&state);
   if (now == STATE_NONE || (now != STATE_GIVEN_UP && atomic_load(&unloads) != counts.unloads))
     now = look(now, counts);

@@ -6,7 +6,7 @@
 typedef struct merge {
   const uint64_t *words;
   size_t count;
-  size_t next; /* index in words */
+  size_t next; /* index of the next word in `words` */
   uint64_t *to;
   size_t used;
   size_t capacity;
@@ -18,7 +18,8 @@ static void put(merge_t *merge, uint64_t frame)
     merge->to[merge->used++] = frame;
 }
 
-/* Appends the Python frames of the next run, or of all remaining runs if is_last is set. */
+/* Appends the Python frames of the next run of the loop. If is_last is set, appends those of all remaining
+ * runs. */
 static void put_run(merge_t *merge, bool is_last)
 {
   bool is_entry = false;
@@ -35,7 +36,7 @@ typedef struct native {
   const gp_python_t *python;
   const uint64_t *frames;
   size_t count;
-  bool has_part; /* the longest function counts as a part of the loop */
+  bool has_part; /* the interpreter's longest function counts as a part of the loop */
 } native_t;
 
 static bool is_in(const native_t *native, size_t i, uintptr_t start, uintptr_t end)
@@ -50,7 +51,7 @@ static bool is_interpreters(const native_t *native, size_t i)
 }
 
 /* Returns true if frame i is the outermost native frame of a run of the loop. If the loop consists of several
- * functions, as with tail calls, the others are further in. */
+ * functions, as with tail calls, their frames are further in. */
 static bool is_loop(const native_t *native, size_t i)
 {
   const gp_python_t *python = native->python;
@@ -68,9 +69,9 @@ static size_t count_loops(const native_t *native)
 }
 
 /*
- * Returns true if frame i is a perf trampoline. With -X perf the interpreter calls its loop through code
- * generated for each Python function, so that perf sees the function. Such a frame only repeats the adjacent
- * Python frame. Unwinders may stop there.
+ * Returns true if frame i is a perf trampoline. With -X perf the interpreter calls its loop through code that
+ * it generates for each Python function, so that perf sees the function. The trampoline's frame only repeats
+ * the adjacent Python frame. Unwinders may stop there.
  */
 static bool is_trampoline(const native_t *native, size_t i)
 {
@@ -80,10 +81,10 @@ static bool is_trampoline(const native_t *native, size_t i)
 }
 
 /*
- * Pairs runs with native frames of the loop, one by one from the innermost outwards. There may be more runs
- * than such frames if the native stack is truncated, or if the compiler moved a part of the loop elsewhere.
- * There may be more frames than runs in a greenlet. The longest function counts as a part of the loop if
- * there are too few frames without it, and not too many with it.
+ * Pairs each run with a native frame of the loop, from the innermost outwards. There may be more runs than
+ * native frames of the loop, if the native stack is truncated or if the compiler moved a part of the loop
+ * elsewhere. In a greenlet there may be more native frames than runs. The longest function counts as a part
+ * of the loop if there are too few native frames without it, and not too many with it.
  */
 size_t gp_python_merge(const gp_python_t *python, const uint64_t *frames, size_t frame_count, bool is_cut,
     const uint64_t *words, size_t count, uint64_t *ret_words, size_t capacity)
@@ -114,7 +115,7 @@ size_t gp_python_merge(const gp_python_t *python, const uint64_t *frames, size_t
 #define OWNER_C_STACK 3 /* FRAME_OWNED_BY_CSTACK of 3.12 */
 
 /* Returns the index of the frame's instruction in the thread's own copy of the instructions. Not inlined,
- * because it is slow and, as stacks repeat, rarely called. */
+ * because it is slow and rarely called, as stacks repeat. */
 static __attribute__((noinline)) uint64_t instruction_in_copy(
     const gp_python_t *python, uintptr_t frame, uintptr_t code)
 {
@@ -123,8 +124,8 @@ static __attribute__((noinline)) uint64_t instruction_in_copy(
   return copy && at < gp_python_size(python, code) ? at : GP_FRAME_INSTRUCTION_NONE;
 }
 
-/* Returns the index of the frame's instruction in units of two bytes, or GP_FRAME_INSTRUCTION_NONE if it is
- * unknown or too large. */
+/* Returns the index of the frame's instruction in units of two bytes. Returns GP_FRAME_INSTRUCTION_NONE if
+ * the index is unknown or too large. */
 static inline uint32_t instruction_of(
     const gp_python_t *python, gp_python_chain_t chain, uintptr_t frame, uintptr_t code)
 {
@@ -147,15 +148,15 @@ static inline bool ends_run(
   return chain == GP_PYTHON_NONES && gp_python_type(python, code) != python->code_type;
 }
 
-/* Returns true if the frame itself is marked as the outermost of its run (GP_PYTHON_OBJECTS,
- * GP_PYTHON_FLAGS). */
+/* Returns true if the frame itself is marked as the outermost frame of its run, as in GP_PYTHON_OBJECTS and
+ * GP_PYTHON_FLAGS. */
 static inline bool is_entry(const gp_python_t *python, gp_python_chain_t chain, uintptr_t frame)
 {
   return chain == GP_PYTHON_OBJECTS ||
          (chain == GP_PYTHON_FLAGS && *(const uint8_t *)(frame + python->frame_end) != 0);
 }
 
-/* Implements gp_python_frames; inlined once for each kind of chain. */
+/* Does what gp_python_frames does. Inlined once for each kind of chain. */
 static inline __attribute__((always_inline)) size_t walk(gp_codes_t *codes, const gp_python_t *python,
     gp_python_chain_t chain, uintptr_t frame, uint64_t *words, size_t capacity)
 {
@@ -198,8 +199,9 @@ size_t gp_python_frames(gp_codes_t *codes, const gp_python_t *python, uint64_t *
   return 0;
 }
 
-/* Returns a value that proves that the object is the code object that was at this address before, or 0 if
- * there is no proof. Objects other than code objects, such as None, are never freed and need no proof. */
+/* Returns a number that proves that the code object is still the one that was at this address before. Returns
+ * 0 if there is no proof. Objects other than code objects, such as None, are never freed and need no
+ * proof. */
 static inline uint64_t proof_of(const gp_python_t *python, uint64_t generation, uintptr_t code)
 {
   if (!python->code_version)
@@ -232,7 +234,8 @@ uint64_t gp_python_walk_digest(const gp_python_t *python, size_t capacity)
 
 #define SLOTS (GP_CODES_MAX * 2) /* at least half are always empty, so every search ends */
 
-/* Longer names, paths and line tables are truncated; lines beyond the kept part of a table are unknown. */
+/* Maximum sizes of names, paths and line tables. Longer ones are truncated; lines beyond the kept part of a
+ * table are unknown. */
 #define TEXT_BYTES_MAX  4096u
 #define TABLE_BYTES_MAX (256u * 1024)
 
@@ -302,13 +305,13 @@ uint64_t gp_codes_read_file(const gp_python_t *python, uintptr_t text, gp_code_f
   return file->digest;
 }
 
-/* Returns a digest of a code object's contents, never 0. */
+/* Returns a digest of a code object's contents. The digest is never 0. */
 static uint64_t digest_of_code(const gp_python_t *python, uintptr_t code, gp_code_file_t *file)
 {
   uintptr_t table = gp_python_word(code + python->code_table);
   uint64_t line = (uint32_t)first_line_of(python, code);
 
-  /* Computes two digests in parallel, because within one each step waits for the step before. */
+  /* Computes two digests in parallel, because each step of one digest must wait for the previous step. */
   uint64_t name_digest =
       digest_of_text(python, gp_python_word(code + python->code_name), gp_codes_file(python, code, file));
   uint64_t table_digest =
@@ -327,7 +330,7 @@ static gp_code_slot_t *find(gp_codes_t *codes, uint64_t digest, uint64_t *ret_th
 }
 
 /* Writes the text in UTF-8, truncated to TEXT_BYTES_MAX, and returns its length. A lone surrogate is encoded
- * as it is; readers do not accept it as text. */
+ * like any other character; readers do not accept it as text. */
 static uint32_t copy_text(const gp_python_t *python, uintptr_t text, char *to)
 {
   gp_python_text_t got = gp_python_text(python, text);
@@ -340,7 +343,7 @@ static uint32_t copy_text(const gp_python_t *python, uintptr_t text, char *to)
       to[used++] = (char)c;
       continue;
     }
-    unsigned more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3; /* bytes that follow */
+    unsigned more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3; /* number of bytes that follow */
     to[used++] = (char)((0xff00u >> (more + 1) & 0xffu) | c >> 6 * more);
     while (more-- > 0)
       to[used++] = (char)(0x80 | (c >> 6 * more & 0x3f));
@@ -397,7 +400,7 @@ static __attribute__((noinline)) uint32_t intern_slowly(
 
   gp_lock_take(&codes->lock);
   gp_code_slot_t *slot = find(codes, digest, &there);
-  if (there) { /* another thread has added the code object since */
+  if (there) { /* another thread has added the code object in the meantime */
     index = slot->index;
   } else if (codes->slot_count < GP_CODES_MAX) {
     index = slot->index = append(codes, python, code, file);

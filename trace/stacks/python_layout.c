@@ -12,14 +12,14 @@
 
 #define TRIES 4
 
-/* CPython's array of copies: its capacity, then pointers to the copies. */
+/* CPython's array of copies of the instructions: its capacity, followed by pointers to the copies. */
 typedef struct copies {
   int64_t capacity;
   uintptr_t starts[];
 } copies_t;
 
-/* Reads two words through the kernel, so that memory freed meanwhile causes no fault. Returns false if one of
- * them is not readable. */
+/* Reads two words through the kernel, so that memory that was freed meanwhile causes no fault. Returns false
+ * if one of them is not readable. */
 static bool read_two(const void *a, const void *b, uint64_t *ret_a, uint64_t *ret_b)
 {
   const struct iovec here[] = {{ret_a, sizeof(*ret_a)}, {ret_b, sizeof(*ret_b)}};
@@ -32,10 +32,10 @@ static bool read_two(const void *a, const void *b, uint64_t *ret_a, uint64_t *re
 }
 
 /*
- * The frame's own copy exists as long as its thread lives, but the array may be replaced: when a thread with
- * a higher number starts, the interpreter allocates a larger array, and frees the old one once every attached
- * thread has passed a safe point. The calling thread is usually not attached. So what was read is valid only
- * if the code object had the same array before and after the read.
+ * A frame's own copy exists as long as the frame's thread lives, but the array may be replaced: when a thread
+ * with a higher number starts, the interpreter allocates a larger array. It frees the old array after every
+ * attached thread has passed a safe point. The calling thread is usually not attached. So the result of a
+ * read is valid only if the code object had the same array before and after the read.
  */
 uintptr_t gp_python_copy_of(const gp_python_t *python, uintptr_t frame, uintptr_t code)
 {
@@ -54,23 +54,24 @@ uintptr_t gp_python_copy_of(const gp_python_t *python, uintptr_t frame, uintptr_
   return 0;
 }
 
-/* Most frames of a chain to check; with deeper recursion the check is made another time. */
+/* Maximum number of frames of a chain to check. If a chain is longer, the check is made at another time. */
 #define FRAMES_MAX   100000
-#define LENGTH_MAX   65536       /* of a name or a path */
-#define TABLE_MAX    (64u << 20) /* bytes of a line table or of instructions */
+#define LENGTH_MAX   65536       /* maximum length of a name or a path */
+#define TABLE_MAX    (64u << 20) /* maximum bytes of a line table or of instructions */
 #define TYPE_MEMBERS 240         /* offset of tp_members in a type */
 #define TYPE_BYTES   32          /* offset of tp_basicsize */
-#define MEMBER_BYTES 40          /* a member: name, type, offset, flags, text */
+#define MEMBER_BYTES 40          /* size of a member: name, type, offset, flags, text */
 #define MEMBERS_MAX  64
 #define VIA_NOTHING  UINT16_MAX
 #define OBJECT_TYPE  8 /* offset of the type in an object */
-#define TEXT_KIND    2 /* bit of a string's state where the kind begins */
-/* The values of OBJECT_TYPE and TEXT_KIND in free-threaded interpreters. Their objects begin with a thread
- * and a second count; from 3.14 on a string's state begins with a byte that other threads write. */
+#define TEXT_KIND    2 /* first bit of the character kind in a string's state */
+/* The values of OBJECT_TYPE and TEXT_KIND for free-threaded interpreters. Their objects begin with a thread
+ * and a second count. Since 3.14, a string's state begins with a byte that other threads write. */
 #define THREADED_TYPE 24
 #define THREADED_KIND 8
-/* In 3.12 and 3.13 no table or member gives the offset of a code object's version. It is the sixth number
- * after the first line; gp_python_layout_prove checks it. */
+/* Distance from the first line to the version in a code object of 3.12 and 3.13, where no table or member
+ * contains the offset: the version is the sixth number after the first line. gp_python_layout_prove checks
+ * this. */
 #define VERSION_BEHIND_FIRST_LINE 24
 
 static bool read_word(uintptr_t address, uint64_t *ret_word)
@@ -81,7 +82,7 @@ static bool read_word(uintptr_t address, uint64_t *ret_word)
   return true;
 }
 
-/* Returns the offset of a member from the type's member table, or 0 if there is no member of that name. */
+/* Returns the offset of a member from the type's member table, or 0 if there is no member with that name. */
 static uint16_t member_of(uintptr_t type, const char *name)
 {
   uint64_t member, text, offset;
@@ -101,10 +102,10 @@ static uint16_t member_of(uintptr_t type, const char *name)
   return 0;
 }
 
-/* The positions, in words, of the offsets needed here in _Py_DebugOffsets, which is at the beginning of
+/* The positions, in words, of the needed offsets in _Py_DebugOffsets, which is at the beginning of
  * _PyRuntime. Members are named as in Include/internal/pycore_debug_offsets.h. */
 typedef struct table {
-  uint8_t interpreter_code_generation; /* 0: not in the table */
+  uint8_t interpreter_code_generation; /* 0: the table does not contain it */
   uint8_t thread_current_frame;
   uint8_t frame_previous;
   uint8_t frame_executable;
@@ -120,7 +121,7 @@ typedef struct table {
   uint8_t text_state;
   uint8_t text_length;
   uint8_t text_ascii_size;
-  uint8_t interpreter_tlbc_generation; /* for free-threaded interpreters; 0: they are not supported */
+  uint8_t interpreter_tlbc_generation; /* for free-threaded interpreters; 0: these are not supported */
   uint8_t frame_tlbc_index;
   uint8_t code_tlbc;
 } table_t;
@@ -136,7 +137,7 @@ static const table_t tables[] = {
 #define LAST_THREADED 14
 #define LAST_TABLE    (FIRST_TABLE + (int)(sizeof(tables) / sizeof(tables[0])) - 1)
 
-/* Reads an offset from the table. Returns false if it is not readable or too large. */
+/* Reads an offset from the table. Returns false if the offset is not readable or too large. */
 static bool read_offset(const gp_python_symbols_t *symbols, uint8_t word, uint16_t *ret_offset)
 {
   uint64_t offset;
@@ -152,7 +153,7 @@ static bool has_offset(const gp_python_symbols_t *symbols, uint8_t word, uint16_
   return read_offset(symbols, word, &offset) && offset == expected;
 }
 
-/* Returns true if the runtime has the table of this version. */
+/* Returns true if the runtime contains the table of this version. */
 static bool is_of_version(
     const gp_python_symbols_t *symbols, unsigned long version, uint64_t *ret_is_free_threaded)
 {
@@ -162,8 +163,9 @@ static bool is_of_version(
          read_word(symbols->runtime + 16, ret_is_free_threaded);
 }
 
-/* Sets what differs in a free-threaded interpreter: objects have a larger header, and from 3.14 on each
- * thread has its own copy of a code object's instructions. Returns false if the version is not supported. */
+/* Sets the members that differ in a free-threaded interpreter. Its objects have a larger header, and since
+ * 3.14 each thread has its own copy of a code object's instructions. Returns false if the version is not
+ * supported. */
 static bool read_threads(
     const gp_python_symbols_t *symbols, const table_t *table, int minor, gp_python_t *python)
 {
@@ -184,8 +186,8 @@ static bool read_threads(
   return python->frame_copy && python->code_copies;
 }
 
-/* Finds the interpreter's count of freed code objects or, if the version has none, the code objects'
- * version. */
+/* Finds the interpreter's count of freed code objects. If the version has no such count, finds the code
+ * objects' version instead. */
 static bool find_proof(const gp_python_symbols_t *symbols, const table_t *table, gp_python_t *python)
 {
   uint16_t offset;
@@ -233,8 +235,8 @@ static bool read_table(
   return find_proof(symbols, table, python);
 }
 
-/* Sets the layout of versions without the table, from the member tables of types, and from offsets that did
- * not change between the releases of a version. */
+/* Sets the layout for versions without the table. The offsets come from the member tables of types, or are
+ * constants that did not change between the releases of a version. */
 static bool read_members(const gp_python_symbols_t *symbols, int minor, gp_python_t *python)
 {
   uintptr_t code = symbols->code_type;
@@ -264,7 +266,7 @@ static bool read_members(const gp_python_symbols_t *symbols, int minor, gp_pytho
     python->frame_instruction = 56;
     python->frame_end = minor == 11 ? 68 : 70;
     python->code_version = minor == 12 ? (uint16_t)(python->code_first_line + VERSION_BEHIND_FIRST_LINE) : 0;
-    /* The instructions follow the other members, so they begin where the basic size ends. */
+    /* The instructions follow the other members, so they begin at the end of the type's basic size. */
     if (!read_word(code + TYPE_BYTES, &bytes) || bytes >= UINT16_MAX)
       return false;
     python->code_start = (uint16_t)bytes;
@@ -273,8 +275,8 @@ static bool read_members(const gp_python_symbols_t *symbols, int minor, gp_pytho
          python->code_start && python->frame_previous && python->frame_instruction;
 }
 
-/* Returns the version as in PY_VERSION_HEX. Before 3.11 it comes from the version text, as major and minor
- * only. */
+/* Returns the version in the form of PY_VERSION_HEX. Before 3.11 it comes from the version text and contains
+ * only the major and minor version. */
 static unsigned long version_of(const gp_python_symbols_t *symbols)
 {
   uint64_t word = 0;
@@ -341,7 +343,7 @@ static bool read_size(const gp_python_t *python, uint64_t bytes, uint64_t *ret_s
   return read_word(bytes + python->object_type + GP_PYTHON_SIZE, ret_size) && *ret_size <= TABLE_MAX;
 }
 
-/* Returns true if the frame's instruction is within this code object. */
+/* Returns true if the frame's instruction is within the code object. */
 static bool has_instruction(const gp_python_t *python, uint64_t frame, uint64_t code)
 {
   uint64_t at, bytes, size;
@@ -379,7 +381,7 @@ static uint32_t version_at(const gp_python_t *python, uint64_t code)
   return *(const uint32_t *)(uintptr_t)(code + python->code_version);
 }
 
-/* Returns true unless two different code objects have the same version. Both must have passed is_code. */
+/* Returns false if two different code objects have the same version. Both must have passed is_code. */
 static bool have_own_versions(const gp_python_t *python, uint64_t a, uint64_t b)
 {
   return !python->code_version || a == b || version_at(python, a) == 0 ||

@@ -1,4 +1,4 @@
-/* Finds the layout of the structures that stacks need in a version of CPython, and checks it. */
+/* Finds and checks the layout of the CPython structures that stacks need. */
 #ifndef GP_TRACE_PYTHON_LAYOUT_H
 #define GP_TRACE_PYTHON_LAYOUT_H
 
@@ -25,25 +25,25 @@ typedef struct gp_python_symbols {
 
 typedef enum gp_python_check {
   GP_PYTHON_GOOD,
-  GP_PYTHON_LATER, /* nothing can be checked yet */
-  GP_PYTHON_BAD,   /* `why` has the reason */
+  GP_PYTHON_LATER, /* the check is not possible yet */
+  GP_PYTHON_BAD,   /* the check failed; `why` has the reason */
 } gp_python_check_t;
 
-/* Fills *ret_python with the layout of an initialized interpreter. Reads only memory that is readable
- * according to the kernel. */
+/* Fills *ret_python with the layout of an initialized interpreter. Reads only memory that the kernel reports
+ * as readable. */
 gp_python_check_t gp_python_layout_find(
     const gp_python_symbols_t *symbols, gp_python_t *ret_python, char *why, size_t capacity);
 
 /* Checks the layout: follows the calling thread's chain of frames to its end and checks each frame's code
- * object. Returns GP_PYTHON_LATER if the thread has no frames. Reads only memory that is readable according
- * to the kernel. */
+ * object. Returns GP_PYTHON_LATER if the thread has no frames. Reads only memory that the kernel reports as
+ * readable. */
 gp_python_check_t gp_python_layout_prove(const gp_python_t *python, char *why, size_t capacity);
 
 /*
- * Returns the address of the copy of the instructions that this frame of the calling thread runs, or 0 if it
- * runs none or the copy cannot be determined. From 3.14 on each thread of a free-threaded CPython, except the
- * first, runs its own copy of a code object's instructions, and the code object has an array of the copies.
- * Safe at any time, although other threads may replace the array and free the old one.
+ * Returns the address of the copy of the instructions that a frame of the calling thread runs. Returns 0 if
+ * the frame runs no copy, or if the copy cannot be determined. Since 3.14 each thread of a free-threaded
+ * CPython, except the first thread, runs its own copy of a code object's instructions. The code object has an
+ * array of these copies. Safe at any time, although other threads may replace the array and free the old one.
  */
 uintptr_t gp_python_copy_of(const gp_python_t *python, uintptr_t frame, uintptr_t code);
 

@@ -8,20 +8,20 @@
 #define PAGE_BYTES UINT64_C(4096) /* the real page size is a multiple of this */
 
 /*
- * The known part of the thread's stack: all of [low, high) is readable. pthread_getattr_np is not used,
- * because it allocates, reads /proc for the main thread, and does not know stacks that a program creates
- * itself.
+ * The known part of the thread's stack: all of [low, high) is readable. pthread_getattr_np is not used: it
+ * allocates, reads /proc for the main thread, and does not know stacks that the program creates itself.
  */
 typedef struct known {
   uintptr_t low;
   uintptr_t high;
-  bool ends; /* the page below low is not readable */
+  bool ends; /* the page below `low` is not readable */
 } known_t;
 
 static __thread known_t tls_known __attribute__((tls_model("initial-exec")));
 
-/* Returns true if the page is readable. rt_sigprocmask reads the set before it rejects the invalid operation.
- * A stack that grows on demand also grows when the kernel reads it, so readable stack is writable, too. */
+/* Returns true if the page is readable, by a system call that reads memory but has no effect: rt_sigprocmask
+ * reads the set before it rejects the invalid operation. A stack that grows on demand also grows when the
+ * kernel reads it, so readable stack is writable, too. */
 static bool is_readable(uintptr_t page)
 {
   return syscall(SYS_rt_sigprocmask, ~0, page, NULL, 8) == 0 || errno != EFAULT;
@@ -38,9 +38,10 @@ static bool is_on_alternate_stack(void)
 static __attribute__((noinline)) bool look_around(uintptr_t here)
 {
   if (is_on_alternate_stack())
-    return false; /* tls_known keeps describing the thread's own stack */
+    return false; /* tls_known still describes the thread's own stack */
   uintptr_t page = here & ~(PAGE_BYTES - 1);
-  /* If the known part is close below, this is the same stack, further out: extends the known part. */
+  /* If the known part ends shortly below, this is an outer part of the same stack, so the known part is
+   * extended. */
   if (tls_known.high <= here && here - tls_known.high < PAGE_BYTES * 16 && tls_known.high) {
     while (tls_known.high <= here && is_readable(tls_known.high))
       tls_known.high += PAGE_BYTES;

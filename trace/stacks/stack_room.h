@@ -1,4 +1,4 @@
-/* Checks how far the calling thread can read and write its stack from here. */
+/* Checks how much of its stack the calling thread can read and write. */
 #ifndef GP_TRACE_STACK_ROOM_H
 #define GP_TRACE_STACK_ROOM_H
 
@@ -7,17 +7,17 @@
 #include <stdint.h>
 
 /*
- * Returns true if the thread can use `bytes` more of its stack and is not on an alternate signal stack. Asks
- * the kernel about each page once per thread; allocates nothing. Cannot see the end of a stack without a
- * guard page, such as one allocated from a heap.
+ * Returns true if the thread can use `bytes` more of its stack and is not on an alternate signal stack.
+ * Queries the kernel about each page once per thread. Allocates nothing. Cannot detect the end of a stack
+ * without a guard page, such as a stack allocated from a heap.
  */
 bool gp_stack_has_room(size_t bytes);
 
 /* Returns true if the kernel can read the 8 bytes at address. Preserves errno. */
 bool gp_word_is_readable(uintptr_t address);
 
-/* Returns true if the two words at address, which is above this function's frame, are readable, and so is all
- * memory between them and the thread's current stack. */
+/* Returns true if the two words at `address` are readable, and all memory between them and the thread's
+ * current stack, too. `address` must be above this function's frame. */
 bool gp_stack_holds_words(uintptr_t address);
 
 #endif

@@ -55,8 +55,8 @@ static inline uint64_t mix(uint64_t hash, uint64_t more)
   return hash ^ hash >> 32;
 }
 
-/* Hashes only the addresses, so that a stack's hash does not depend on what is loaded. Uses four lanes,
- * because within one lane each step waits for the step before. */
+/* Returns a hash of the addresses alone, so that a stack's hash does not depend on the loaded modules. Uses
+ * four lanes, because each step within a lane must wait for the previous step. */
 static uint32_t hash_of(const uintptr_t *addresses, size_t count)
 {
   uint64_t lanes[4] = {count, 1, 2, 3};
@@ -77,13 +77,14 @@ static bool has_addresses(const uint64_t *words, const uintptr_t *addresses, siz
 
   if (words[0] != count)
     return false;
-  for (size_t i = 0; i < count; i++) /* no early exit: if hashes are equal, the words nearly always are */
+  for (size_t i = 0; i < count; i++) /* no early exit: after equal hashes, the words nearly always match */
     different |= words[1 + i] ^ (addresses[i] - 1);
   return gp_frame_address(different) == 0;
 }
 
-/* Returns the slot of these addresses in this generation of modules and sets *ret_found, or returns an empty
- * slot. An empty slot may be filled at any time; only a thread that holds the lock can rely on it. */
+/* Returns the slot of these addresses in this generation of modules and sets *ret_found. If there is none,
+ * returns an empty slot. Another thread may fill an empty slot at any time, so only a thread that holds the
+ * lock can rely on it. */
 static gp_stack_slot_t *find(gp_stacks_t *stacks, uint32_t hash, const uintptr_t *addresses, size_t count,
     uint32_t generation, bool *ret_found)
 {
@@ -104,8 +105,8 @@ static uint64_t frame_of(gp_stacks_t *stacks, uintptr_t address)
   return gp_frame_pack(call, gp_modules_find(&stacks->modules, call));
 }
 
-/* Returns the slot of the stack with exactly these frames, or NULL. After a change of the modules the
- * addresses may mean different code than before, or the same code again. */
+/* Returns the slot of the stack with exactly these frames, or NULL if there is none. After a change of the
+ * modules, the addresses may belong to different code than before, or again to the same code. */
 static gp_stack_slot_t *find_same_frames(
     gp_stacks_t *stacks, uint32_t hash, const uintptr_t *addresses, size_t count)
 {
@@ -123,8 +124,8 @@ static gp_stack_slot_t *find_same_frames(
   }
 }
 
-/* Returns room for count words behind the end of the log, where readers do not look yet, or NULL if there is
- * none. */
+/* Returns room for `count` words after the end of the log, where readers do not read yet. Returns NULL if
+ * there is no room. */
 static uint64_t *draft(gp_stacks_t *stacks, size_t count)
 {
   gp_stack_log_t *log = stacks->log;
@@ -143,7 +144,7 @@ static uint64_t *draft(gp_stacks_t *stacks, size_t count)
   return &log->words[used + 1];
 }
 
-/* Publishes the drafted stack of count words. Returns its number. */
+/* Publishes the drafted stack of `count` words. Returns the stack's number. */
 static uint32_t publish(gp_stacks_t *stacks, size_t count)
 {
   gp_stack_log_t *log = stacks->log;
@@ -158,7 +159,7 @@ static uint32_t publish(gp_stacks_t *stacks, size_t count)
   return index + 1;
 }
 
-/* Appends the stack and publishes it in its slot. Returns its number, or 0 if there is no room. */
+/* Appends the stack and publishes it in its slot. Returns the stack's number, or 0 if there is no room. */
 static uint32_t append(gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash, const uintptr_t *addresses,
     size_t count, uint32_t generation)
 {
@@ -189,7 +190,7 @@ static __attribute__((noinline)) uint32_t intern_slowly(
     gp_modules_scan(&stacks->modules);
   uint32_t generation = atomic_load_explicit(&stacks->modules.generation, memory_order_relaxed);
   gp_stack_slot_t *slot = find(stacks, hash, addresses, count, generation, &found);
-  if (found) { /* another thread has added the stack since */
+  if (found) { /* another thread has added the stack in the meantime */
     number = slot->index + 1;
   } else {
     gp_stack_slot_t *same = find_same_frames(stacks, hash, addresses, count);
@@ -219,8 +220,8 @@ uint32_t gp_stacks_intern(
   return intern_slowly(stacks, hash, addresses, count, counts);
 }
 
-/* Returns a digest, never 0. Uses two chains, because within one chain each step waits for the step
- * before. */
+/* Returns a digest, which is never 0. Uses two chains, because each step within a chain must wait for the
+ * previous step. */
 static inline uint64_t digest_of(uint32_t native, const uint64_t *words, size_t count)
 {
   uint64_t even = native ^ GP_DIGEST_SEED, odd = count ^ GP_DIGEST_SEED;
@@ -254,7 +255,7 @@ static __attribute__((noinline)) uint32_t intern_python_slowly(gp_stacks_t *stac
   gp_assert(depth <= GP_UNWIND_FRAMES_MAX);
   gp_lock_take(&stacks->lock);
   gp_python_slot_t *slot = find_python(stacks, digest, &there);
-  if (there) { /* another thread has added the stack since */
+  if (there) { /* another thread has added the stack in the meantime */
     number = slot->number;
   } else {
     const uint64_t *stack = native ? &stacks->log->words[stacks->places[native - 1]] : NULL;
@@ -285,8 +286,8 @@ uint32_t gp_stacks_intern_python(gp_stacks_t *stacks, const gp_python_t *python,
   return there ? slot->number : intern_python_slowly(stacks, python, digest, native, words, count, depth);
 }
 
-/* The key of a walked stack, from the walk's digest and the native stack. The number is stored XORed with
- * cover. */
+/* The key of a walked stack, made from the walk's digest and the native stack. The number is stored XORed
+ * with `cover`. */
 typedef struct walked_key {
   uint64_t digest;
   uint64_t cover;
@@ -319,7 +320,8 @@ void gp_stacks_remember(gp_stacks_t *stacks, uint32_t native, uint64_t digest, u
   atomic_store_explicit(&place->number, number ^ key.cover, memory_order_release);
 }
 
-/* Returns whole sections. Readers use only what the counts in a log cover, and that is always present. */
+/* Returns whole sections. Readers read only as far as the counts in a log say, and that part is always
+ * present. */
 gp_stack_logs_t gp_stacks_logs(const gp_stacks_t *stacks)
 {
   const gp_modules_t *modules = &stacks->modules;
@@ -328,8 +330,8 @@ gp_stack_logs_t gp_stacks_logs(const gp_stacks_t *stacks)
     return logs;
   logs.stacks = stacks->log;
   logs.stack_bytes = stacks->log_bytes;
-  /* Reads these logs after the stacks, because modules and code objects are logged before stacks refer to
-   * them. */
+  /* Reads these logs after the stacks. Modules and code objects are logged before any stack refers to them,
+   * so none is missing. */
   if (gp_region_used(modules->region, GP_SECTION_MODULES) >= sizeof(*modules->log)) {
     logs.modules = modules->log;
     logs.module_bytes = modules->log_bytes;

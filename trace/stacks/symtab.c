@@ -11,7 +11,7 @@
 #include "base/cancel.h"
 #include "base/pages.h"
 
-#define AT_ONCE    1024 /* symbols */
+#define AT_ONCE    1024 /* symbols read at a time */
 #define SECTIONS   4096 /* files with more sections are not read */
 #define SYMBOLS    (UINT64_C(1) << 24)
 #define NAME_BYTES 256
@@ -37,7 +37,7 @@ static bool read_section(reader_t *reader, uint64_t index, Elf64_Shdr *ret_secti
                                                reader->header.e_shoff + index * sizeof(*ret_section));
 }
 
-/* Returns true if the section has a note with the module's build ID. */
+/* Returns true if the section contains a note with the module's build ID. */
 static bool has_build_id(reader_t *reader, const Elf64_Shdr *section, const gp_module_record_t *module)
 {
   const char *bytes = (const char *)reader->symbols;
@@ -60,8 +60,8 @@ static bool has_build_id(reader_t *reader, const Elf64_Shdr *section, const gp_m
   return false;
 }
 
-/* Finds the symbol table. Returns false if there is none, or if the file is not the one that was loaded. A
- * module without a build ID matches any file. */
+/* Finds the symbol table. Returns false if there is none, or if the file is not the one that was loaded. If
+ * the module has no build ID, any file is accepted. */
 static bool find_table(reader_t *reader, const gp_module_record_t *module)
 {
   const Elf64_Ehdr *header = &reader->header;
@@ -83,7 +83,7 @@ static bool find_table(reader_t *reader, const gp_module_record_t *module)
   return is_same && has_table;
 }
 
-/* Returns the offset of the function's name in the string table, or 0 if there is no function at the
+/* Returns the offset in the string table of the function's name, or 0 if there is no function at the
  * address. */
 static uint64_t find_symbol(reader_t *reader, uint64_t address)
 {
@@ -106,7 +106,8 @@ static uint64_t find_symbol(reader_t *reader, uint64_t address)
   return found;
 }
 
-/* Implements gp_symtab_name. It calls cancellation points, so the caller has disabled cancellation. */
+/* Does what gp_symtab_name does. The caller has disabled cancellation, because this function calls
+ * cancellation points. */
 static bool name_held(const gp_module_record_t *module, uint64_t address, char *buffer, size_t capacity)
 {
   reader_t *reader = module->path_length < PATH_MAX ? gp_pages_map(sizeof(*reader), false) : NULL;
@@ -114,7 +115,7 @@ static bool name_held(const gp_module_record_t *module, uint64_t address, char *
 
   if (!reader)
     return false;
-  memcpy(reader->path, module->path, module->path_length); /* the rest is zero */
+  memcpy(reader->path, module->path, module->path_length); /* the rest of `path` is zero */
   reader->file = open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (reader->file >= 0 && find_table(reader, module)) {
     uint64_t place = find_symbol(reader, address);
@@ -140,7 +141,8 @@ bool gp_symtab_name(const gp_module_record_t *module, uint64_t address, char *bu
   return is_found;
 }
 
-/* Appends to the text in buffer. If the text does not fit, appends nothing and sets *used to capacity. */
+/* Appends text[0..length) to the text in `buffer`. If it does not fit, appends nothing and sets *used to
+ * `capacity`. */
 static void append(char *buffer, size_t capacity, size_t *used, const char *text, size_t length)
 {
   size_t room = capacity - *used;
@@ -153,7 +155,7 @@ static void append(char *buffer, size_t capacity, size_t *used, const char *text
   buffer[*used] = '\0';
 }
 
-/* Spells a mangled name such as "N5Arena6extendE" or "4fill". Returns false if it has more than plain
+/* Demangles a name such as "N5Arena6extendE" or "4fill". Returns false if it contains anything but plain
  * names. */
 static bool spell(const char *text, char *buffer, size_t capacity, size_t *used)
 {
@@ -178,7 +180,7 @@ static bool spell(const char *text, char *buffer, size_t capacity, size_t *used)
     text += length;
     is_first = false;
   } while (is_nested && *text != 'E');
-  return *text != 'I' && *text != 'B'; /* template arguments, ABI tag */
+  return *text != 'I' && *text != 'B'; /* 'I' begins template arguments, 'B' an ABI tag */
 }
 
 bool gp_symtab_spell(const char *name, char *buffer, size_t capacity)

@@ -15,16 +15,17 @@
 #include "trace/stacks/stack_room.h"
 
 /*
- * The pipe of libunwind. To find out whether memory is readable, libunwind writes a byte of the memory to a
- * pipe that it opened once. If the program closes unknown descriptors, as daemons do, and then opens its own
- * files, libunwind would write these bytes to the program's files and read the program's data. So this
- * library checks the pipe before each use of libunwind.
+ * libunwind's pipe. To check whether memory is readable, libunwind writes a byte of the memory to a pipe that
+ * it opened once. The program may close unknown descriptors, as daemons do, and then open its own files.
+ * libunwind would then write these bytes to the program's files and read the program's data. So this library
+ * checks the pipe before each use of libunwind.
  */
 
-/* A pipe size that no pipe has by default, to recognize the pipe: the usual sizes are 16, 2 and 1 pages. */
+/* A pipe size that no pipe has by default; it identifies libunwind's pipe. The usual sizes are 16, 2 and 1
+ * pages. */
 #define MARK_PAGES 4
 
-static int ends[2] = {-1, -1}; /* written once, before any thread reads it */
+static int ends[2] = {-1, -1}; /* descriptors of the pipe; written once, before any thread reads them */
 static int marked_bytes;
 
 static bool is_one_pipe(const int *fds)
@@ -36,17 +37,17 @@ static bool is_one_pipe(const int *fds)
 
 /*
  * Calls open(arg), which must make libunwind open its pipe, and remembers the pipe. Returns false if no new
- * pipe was found, because it was open before, no descriptors are left, or another thread opened a file at the
- * same moment. The pipe's number is then unknown, and the caller must not use libunwind. Call it once per
- * process; changes errno.
+ * pipe was found: it was already open, no descriptors are left, or another thread opened a file at the same
+ * moment. The pipe's descriptors are then unknown, and the caller must not use libunwind. Must be called at
+ * most once per process. Changes errno.
  */
 static bool unwind_pipe_note(void (*open)(void *arg), void *arg)
 {
-  int fds[2]; /* the numbers that the next pipe will get */
+  int fds[2]; /* the descriptors that the next pipe will get */
 
   if (pipe2(fds, O_CLOEXEC) != 0)
     return false;
-  (void)close(fds[0]); /* nothing was written */
+  (void)close(fds[0]); /* cannot lose data: nothing was written */
   (void)close(fds[1]);
   open(arg);
   if (!is_one_pipe(fds))
@@ -59,21 +60,21 @@ static bool unwind_pipe_note(void (*open)(void *arg), void *arg)
   return true;
 }
 
-/* Returns true if both ends of the pipe are unchanged. Makes two short system calls; changes errno. Thread
- * safe. */
+/* Returns true if both ends of the pipe are unchanged. Makes two short system calls. Changes errno.
+ * Thread-safe. */
 static bool unwind_pipe_is_whole(void)
 {
   return fcntl(ends[0], F_GETPIPE_SZ) == marked_bytes && fcntl(ends[1], F_GETPIPE_SZ) == marked_bytes;
 }
 
-/* Stack space that the loader may need to open the unwinders; generous, because not every system was
- * measured. */
+/* Stack space that the loader may need to open the unwinders. The value is generous, because not every system
+ * was measured. */
 #define PREPARE_ROOM_BYTES ((size_t)40 * 1024)
 
 /*
- * libunwind is an order of magnitude faster than glibc once it has seen a stack, but each thread's cache
- * takes 256 KiB, and its first capture 60 us. So it is not used by threads with only a few captures, nor by
- * hundreds of threads.
+ * Limits of the use of libunwind. Once libunwind has seen a stack, it is an order of magnitude faster than
+ * glibc. But each thread's cache takes 256 KiB, and a thread's first capture takes 60 us. So libunwind is not
+ * used by threads with only a few captures, nor by hundreds of threads.
  */
 #define CAPTURES_BEFORE_CACHE 32
 #define CACHES_MAX            64
@@ -85,19 +86,20 @@ static _Atomic(backtrace_fn) glibc_backtrace;
 static atomic_bool is_prepared;
 static _Atomic uintptr_t own_start;
 static _Atomic uintptr_t own_end;
-static atomic_int caches; /* threads that use libunwind */
+static atomic_int caches; /* number of threads that use libunwind */
 
-/* The state of a thread; small, because thread-local variables take space from the thread's stack. */
+/* The state of a thread. It is small, because thread-local variables take space from the thread's stack. */
 typedef struct thread_state {
-  uint32_t cache_unloads; /* unloads when libunwind's cache began; no program unloads 2^32 times */
-  uint8_t captures;       /* up to CAPTURES_BEFORE_CACHE */
+  uint32_t cache_unloads; /* number of unloads when libunwind's cache began; no program unloads 2^32 times */
+  uint8_t captures;       /* number of captures, up to CAPTURES_BEFORE_CACHE */
   bool is_capturing;
   bool has_cache;
 } thread_state_t;
 
 static __thread thread_state_t tls_state __attribute__((tls_model("initial-exec")));
 
-/* libunwind opens a pipe when it is initialized, so it is initialized only when a thread first uses it. */
+/* The state of libunwind. Initializing libunwind opens a pipe, so it is initialized only when a thread first
+ * uses it. */
 typedef enum libunwind_state {
   LIBUNWIND_NOT_BEGUN,
   LIBUNWIND_BEGINS,
@@ -110,12 +112,13 @@ static _Atomic libunwind_state_t libunwind_state;
 #if defined(__x86_64__)
 typedef int (*policy_fn)(void *space, int policy);
 
-static _Atomic(void *) local_space; /* several threads may set both, all to the same values */
+static _Atomic(void *) local_space; /* several threads may set these two, all to the same values */
 static _Atomic(policy_fn) set_caching_policy;
 
-/* Opens libunwind and returns its capture function, or NULL. If the global scope already has libunwind's
- * names, the program has a libunwind of its own. libunwind.so.8 would then call that one's functions,
- * whatever its version, and the pipe may already be open under an unknown number. */
+/* Opens libunwind and returns its capture function, or NULL if it cannot be used. If the global scope already
+ * contains libunwind's names, the program has its own libunwind, of any version. libunwind.so.8 would then
+ * call the functions of the program's libunwind, and the pipe may already be open with unknown
+ * descriptors. */
 static backtrace_fn find_libunwind(void)
 {
   backtrace_fn function = NULL;
@@ -135,9 +138,9 @@ static backtrace_fn find_libunwind(void)
   return function;
 }
 
-/* Makes the first calls of libunwind. Sets a cache for each thread, because otherwise threads share one
- * behind a lock that blocks signals. Up to 1.6 libunwind opens its pipe in its first call, 1.8 in its first
- * capture. */
+/* Makes the first calls of libunwind. Sets a cache for each thread, because otherwise all threads share one
+ * cache, behind a lock that blocks signals. libunwind opens its pipe in its first call (up to 1.6) or in its
+ * first capture (1.8). */
 static void begin_libunwind(void *arg)
 {
   backtrace_fn best = atomic_load_explicit(&libunwind_backtrace, memory_order_relaxed);
@@ -145,12 +148,12 @@ static void begin_libunwind(void *arg)
 
   (void)arg;
   policy_fn set_policy = atomic_load(&set_caching_policy);
-  (void)set_policy(atomic_load(&local_space), 2 /* UNW_CACHE_PER_THREAD */); /* else slower at first */
+  (void)set_policy(atomic_load(&local_space), 2 /* UNW_CACHE_PER_THREAD */); /* may fail: slower at first */
   (void)best(first, 2);                                                      /* only to open the pipe */
 }
 #else
-/* Does not use libunwind: on aarch64 libunwind 1.6 may read /proc/self/maps for a frame, at an unmeasured
- * cost. */
+/* Does not use libunwind. On aarch64 libunwind 1.6 may read /proc/self/maps for a frame, and the cost was not
+ * measured. */
 static backtrace_fn find_libunwind(void)
 {
   return NULL;
@@ -162,7 +165,7 @@ static void begin_libunwind(void *arg)
 }
 #endif
 
-/* Returns backtrace from the C library, or NULL if it does not work. A lookup of the name alone could find a
+/* Returns the C library's backtrace, or NULL if it does not work. A lookup by name alone could find a
  * function of the program or of its libunwind. */
 static backtrace_fn find_glibc(void)
 {
@@ -172,7 +175,7 @@ static backtrace_fn find_glibc(void)
   void *library = dlopen("libc.so.6", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (library)
     *(void **)&function = dlsym(library, "backtrace");
-  /* The first call loads libgcc_s; if there is none, backtrace returns no frames. */
+  /* The first call loads libgcc_s. Without libgcc_s, backtrace returns no frames. */
   return function && function(first, 1) > 0 ? function : NULL;
 }
 
@@ -194,21 +197,21 @@ void gp_unwind_set_own_range(uintptr_t start, uintptr_t end)
   atomic_store(&own_end, end);
 }
 
-/* Implements gp_unwind_prepare. The caller marks the thread as capturing, because the loader may call back
- * into this library. */
+/* Does what gp_unwind_prepare does. The caller marks the thread as capturing, because the loader may call
+ * back into this library. */
 static void prepare(void)
 {
   uintptr_t here = (uintptr_t)&gp_unwind_prepare;
 
-  /* Takes no lock, because a thread that waited here for another thread's dlopen could hold the loader's
-   * lock. If several threads get here at once, they find the same values. */
+  /* Takes no lock: a thread that waited here for another thread's dlopen could hold the loader's lock. If
+   * several threads get here at once, they find the same values. */
   if (!atomic_load(&own_end))
     (void)gp_loader_walk(find_own_range, &here); /* always finds this code */
   backtrace_fn best = find_libunwind();
   backtrace_fn safe = find_glibc();
   atomic_store(&libunwind_backtrace, best);
   atomic_store(&glibc_backtrace, safe);
-  (void)dlerror(); /* a missing symbol is not the program's error */
+  (void)dlerror(); /* hides a missing symbol from the program's next dlerror */
   if (!atomic_exchange(&is_prepared, true))
     gp_log(GP_LOG_DEBUG, "stacks: %s",
         best && safe ? "libunwind and glibc"
@@ -235,8 +238,8 @@ void gp_unwind_prepare(void)
 
 /*
  * Returns true if the thread may use libunwind now. libunwind caches rules by code address, per thread and
- * permanently. If that code is unloaded and other code is loaded there, the cached rules are wrong, and
- * libunwind would read invalid memory. So a thread switches to glibc after any unload.
+ * permanently. If the code is unloaded and other code is loaded at its address, the cached rules are wrong,
+ * and libunwind would read invalid memory. So a thread switches to glibc after any unload.
  */
 static bool may_use_libunwind(thread_state_t *state, uint64_t unloads)
 {
@@ -248,7 +251,8 @@ static bool may_use_libunwind(thread_state_t *state, uint64_t unloads)
   }
   if (atomic_load_explicit(&caches, memory_order_relaxed) >= CACHES_MAX)
     return false;
-  (void)atomic_fetch_add_explicit(&caches, 1, memory_order_relaxed); /* may exceed CACHES_MAX slightly */
+  (void)atomic_fetch_add_explicit(
+      &caches, 1, memory_order_relaxed); /* may exceed CACHES_MAX by a few threads */
   state->has_cache = true;
   state->cache_unloads = (uint32_t)unloads;
   return true;
@@ -275,16 +279,16 @@ static void give_libunwind_up(const char *why)
 }
 
 /* Returns true if libunwind and glibc report the same addresses. libunwind 1.3 reports the byte before each
- * return address. A thread uses both unwinders, so the same stack would get two forms. */
+ * return address. A thread uses both unwinders, so the same stack would be recorded in two forms. */
 static __attribute__((noinline)) bool gives_return_addresses(backtrace_fn best, backtrace_fn safe)
 {
-  void *by_best[2], *by_safe[2]; /* this function and its caller */
+  void *by_best[2], *by_safe[2]; /* return addresses of this function and of its caller */
 
   return !safe || (best(by_best, 2) == 2 && safe(by_safe, 2) == 2 && by_best[1] == by_safe[1]);
 }
 
-/* Returns libunwind's capture function, or NULL if it is not usable or another thread is just initializing
- * it. */
+/* Returns libunwind's capture function. Returns NULL if libunwind is not usable, or if another thread is
+ * initializing it. */
 static backtrace_fn ready_libunwind(void)
 {
   backtrace_fn best = atomic_load_explicit(&libunwind_backtrace, memory_order_relaxed);
@@ -338,8 +342,8 @@ size_t gp_unwind_count_own(void *const *found, size_t count)
   return own;
 }
 
-/* Longest step to the next frame. Code without frame pointers has arbitrary values in that register, so only
- * short steps up the stack are followed. */
+/* Maximum distance to the next frame. Code without frame pointers has arbitrary values in that register, so
+ * only short steps up the stack are followed. */
 #define FRAME_BYTES_MAX ((uintptr_t)1 << 20)
 
 static __attribute__((noinline)) size_t follow_frame_pointers(void **found, size_t capacity)
@@ -348,12 +352,13 @@ static __attribute__((noinline)) size_t follow_frame_pointers(void **found, size
   size_t count = 0;
 
   while (count < capacity && gp_stack_holds_words(frame)) {
-    const uintptr_t *words = (const uintptr_t *)frame; /* the caller's frame, the return address */
+    const uintptr_t *words =
+        (const uintptr_t *)frame; /* the caller's frame pointer, then the return address */
     uintptr_t next = words[0];
     uintptr_t address = words[1];
 #if defined(__aarch64__)
     address = (uintptr_t)__builtin_extract_return_addr((void *)address);
-    address &= (UINT64_C(1) << 48) - 1; /* the other bits are the pointer's signature */
+    address &= (UINT64_C(1) << 48) - 1; /* the other bits are the pointer authentication code */
 #endif
     if (address < 4096)
       break;
@@ -378,7 +383,7 @@ static __attribute__((noinline)) size_t capture(
     count = result > 0 ? (size_t)result : 0;
   }
   for (size_t i = 0; i < count; i++) {
-    if (!found[i]) /* some unwinders report NULL as the outermost frame's caller */
+    if (!found[i]) /* some unwinders report NULL as the caller of the outermost frame */
       return i;
   }
   return count;
@@ -393,7 +398,7 @@ size_t gp_unwind_all(gp_unwinder_t unwinder, uint64_t unloads, void **found, siz
     return 0;
   int cancel_state = gp_cancel_hold(); /* unwinders open files, and libunwind writes to its pipe */
   tls_state.is_capturing = true;
-  atomic_signal_fence(memory_order_seq_cst); /* a signal handler sees the flag before anything below */
+  atomic_signal_fence(memory_order_seq_cst); /* a signal handler sees is_capturing before anything below */
   bool is_ready = atomic_load_explicit(&is_prepared, memory_order_acquire);
   if (gp_stack_has_room(is_ready ? GP_UNWIND_ROOM_BYTES : PREPARE_ROOM_BYTES)) {
     if (!is_ready)
