@@ -21,7 +21,7 @@
 /* The ranks in nesting order: the outermost lock has the lowest rank. */
 typedef enum gp_lock_rank {
   GP_RANK_NONE,      /* zeroed memory that is not a lock yet */
-  GP_RANK_CONTROL,   /* requests of users; these may call the driver, so gp_locks_held omits it */
+  GP_RANK_CONTROL,   /* user requests, which may call the driver: not part of gp_locks_held */
   GP_RANK_START,     /* the start-up of the preload library */
   GP_RANK_SNAPSHOT,  /* the snapshot writer, which reads the engine */
   GP_RANK_OWNERS,    /* the list of engines with per-thread heaps */
@@ -30,7 +30,7 @@ typedef enum gp_lock_rank {
   GP_RANK_HEAP,      /* blocks kept by one thread's heap */
   GP_RANK_FORWARDED, /* forwarded allocations */
   GP_RANK_HOOKS,     /* records of the hooks: captures, events, green contexts, memory pools, mappings */
-  GP_RANK_MAP,       /* writers of an address map */
+  GP_RANK_MAP,       /* an address map, for its writers */
   GP_RANK_SLAB,      /* free block records */
   GP_RANK_PRESTART,  /* events from before the record began */
   GP_RANK_STACKS,    /* the logs of stacks and modules, for their writers */

@@ -138,7 +138,7 @@ static void close_folder(int folder)
 {
   int saved_errno = errno;
   if (folder != AT_FDCWD)
-    (void)close(folder); /* the walk no longer needs it */
+    (void)close(folder); /* the folder is no longer needed */
   errno = saved_errno;
 }
 

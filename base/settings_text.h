@@ -36,7 +36,7 @@ void gp_settings_text_report_unreadable(gp_settings_text_t *text, const char *fo
  * false. */
 bool gp_settings_text_read(gp_settings_text_t *text, int fd, size_t most_bytes);
 
-/* Goes back to the first line. */
+/* Makes gp_settings_text_next start again with the first line. */
 void gp_settings_text_rewind(gp_settings_text_t *text);
 
 /* Reads the next setting. *ret_name gets the name without GPUPOOL_, *ret_value the value without blanks or

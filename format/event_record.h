@@ -46,10 +46,10 @@ typedef struct gp_event_record {
   uint64_t address;
   uint64_t size;
   uint64_t lifetime_ns;
-  uint64_t completion; /* the lower half is the lower half of block_id */
+  uint64_t completion; /* the lower half contains the lower half of block_id */
   uint32_t slack;      /* lower half of the slack: rounded size minus size */
   union {
-    uint32_t duration;     /* packed by gp_event_record_duration_pack */
+    uint32_t duration;     /* duration of the driver call, from gp_event_record_duration_pack */
     uint32_t alloc_thread; /* with PAIR: index of the thread that made the alloc */
   };
   int32_t stack;       /* index of the stack, which is the event's origin minus one; -1: none */

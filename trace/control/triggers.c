@@ -11,7 +11,8 @@
 
 #define SIGNALS 65 /* the signals of Linux have the numbers 1 to 64 */
 
-/* The data of the signal handler, one per process; set before any handler is installed. */
+/* The data that the signal handler uses. There is one instance per process, set before any handler is
+ * installed. */
 static struct {
   pid_t pid;
   sem_t wake; /* a semaphore and not a descriptor, which the program might close and reuse */

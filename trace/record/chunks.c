@@ -236,7 +236,7 @@ static bool has_room_for(gp_chunks_t *chunks, uint32_t index)
          gp_region_grow(chunks->region, GP_SECTION_EVENTS, end);
 }
 
-/* Returns true if the closed chunks, without the oldest one, have the requested number of events. */
+/* Returns true if the closed chunks except the oldest contain at least the requested number of events. */
 static bool has_enough(const gp_chunks_t *chunks)
 {
   const gp_chunk_header_t *header = chunks->header;

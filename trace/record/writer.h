@@ -65,7 +65,7 @@ static inline uint32_t gp_writer_publish(gp_writer_t *writer, uint64_t time_ns)
 {
   if (time_ns > writer->newest_ns)
     writer->newest_ns = time_ns;
-  /* Release: a reader that sees the count sees the record. */
+  /* Release: a reader that sees the new count also sees the record. */
   atomic_store_explicit(writer->count, writer->used + 1, memory_order_release);
   return gp_chunks_place(writer->chunk, writer->used++);
 }

@@ -426,7 +426,7 @@ static void step(machine_t *machine, const common_t *common, reader_t *reader, u
     put(row, read_uleb(reader), (saved_t){PLACE_OTHER, 0});
     skip(reader, read_uleb(reader));
     break;
-  case 0x2e: (void)read_uleb(reader); break; /* GNU_args_size: for exception handlers */
+  case 0x2e: (void)read_uleb(reader); break; /* GNU_args_size, which only exception handlers need */
   default: reader->failed = true;
   }
 }

@@ -330,7 +330,7 @@ static bool walk_to(
 {
   uintptr_t address;
 
-  /* Starts at the frame pointer of the site's function. */
+  /* The walk starts in the site's function, whose frame pointer is known. */
   walk->cfa = walk->frame + 2 * sizeof(uintptr_t);
   walk->rbp_at = walk->frame;
   walk->has_rbp = true;

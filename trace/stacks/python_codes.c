@@ -232,7 +232,7 @@ uint64_t gp_python_walk_digest(const gp_python_t *python, size_t capacity)
   return proof ? digest | 1 : 0;
 }
 
-#define SLOTS (GP_CODES_MAX * 2) /* at least half are always empty, so every search ends */
+#define SLOTS (GP_CODES_MAX * 2) /* at least half of the slots are always empty, so every search ends */
 
 /* Maximum sizes of names, paths and line tables. Longer ones are truncated; lines beyond the kept part of a
  * table are unknown. */

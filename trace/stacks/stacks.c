@@ -3,7 +3,7 @@
 #include "base/pages.h"
 #include "trace/stacks/unwind.h"
 
-#define SLOTS  (GP_STACKS_MAX * 2) /* at least half are always empty, so every search ends */
+#define SLOTS  (GP_STACKS_MAX * 2) /* at least half of the slots are always empty, so every search ends */
 #define WALKED (1u << 14)
 
 static void unmap(gp_stacks_t *stacks)
