@@ -178,7 +178,7 @@ class Runner:
                        GPUPOOL_TYPE=row.pool,
                        GPUPOOL_REUSE=row.mode, GPUPOOL_SNAPSHOT_AT="none")
             env.update(self.settings)
-            if "GPUPOOL_FILL" in env:
+            if "GPUPOOL_FILL" in env or "GPUPOOL_CHECK" in env:
                 env["SIMCUDA_FILLS"] = "1"
             env.update(DEFERRED[row.deferred])
         if row.ordered:

@@ -169,7 +169,7 @@ static void check_access(uint64_t address, uint64_t bytes, const sim_clock_t *be
   }
   if (anyones)
     return;
-  if (sim_knobs.fills && use && use->kind == SIM_OP_FILL) {
+  if (sim_knobs.fills && use && (use->kind == SIM_OP_FILL || use->kind == SIM_OP_COPY)) {
     check_fill(address, bytes, begin, use);
     return;
   }

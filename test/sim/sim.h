@@ -146,7 +146,7 @@ typedef struct {
   uint64_t pool_piece; /* pools take device memory in pieces of this size; 0: block by block */
   bool pool_orders;    /* the legacy stream and blocking ones wait for each other's pool operations */
   bool access;         /* a kernel needs access to the memory that it uses */
-  bool fills;          /* a library fills memory before the program announces it */
+  bool fills;          /* a library fills and copies memory without an owner */
   bool unseen_frees;   /* the program frees by ways that no library in between sees */
   bool occupied;       /* beside a kernel that waits no fill begins on its device */
   uint64_t pitch_rows; /* pitched memory of more rows has wider ones; UINT64_MAX: never */
