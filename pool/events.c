@@ -160,8 +160,8 @@ bool gp_device_use_at_query(const gp_device_t *device, gp_device_use_t *ret_use)
   return device->total > 0 && device->told_ns > 0;
 }
 
-/* Moves the device's statistics to the memory that the observer provides for them, once there is such
- * memory. */
+/* Moves the device's statistics to the memory that the observer provides for them. Does nothing while the
+ * observer provides none. */
 static void place_stats(gp_engine_t *engine, gp_device_t *device)
 {
   if (!engine->observer.place_stats || device->stats != &device->own_stats)
@@ -177,7 +177,7 @@ void gp_event_facts(gp_engine_t *engine, gp_device_t *device)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (!(atomic_load(&engine->device_mask) >> device->ordinal &
-          1)) /* a limit may be set before the device is used */
+          1)) /* a limit may be set before the first use of the device */
     return;
   place_stats(engine, device);
   if (!engine->observer.device_facts)

@@ -30,13 +30,13 @@ static inline bool gp_event_is_wanted(const gp_engine_t *engine, const gp_cookie
          atomic_load_explicit(engine->observer.interest, memory_order_relaxed) != 0;
 }
 
-/* While the observer wants no events, one of this many requests of a device reads the clock. */
+/* While the observer wants no events, a device reads the clock once in this many requests. */
 #define GP_REQUESTS_A_CLOCK 64
 
 /*
- * Returns true if each request has to read the clock, which takes a sixth of the time of an allocation and
- * its free, served from the pool. While the observer wants no events, only the age of idle memory needs the
- * time. The time of the last miss or synchronization, or of the last request that read the clock, is then
+ * Returns true if each request has to read the clock. Reading it takes a sixth of the time of an allocation
+ * and its free served from the pool. While the observer wants no events, only the age of idle memory needs
+ * the time. The time of the last miss or synchronization, or of the last request that read the clock, is then
  * precise enough.
  */
 static inline bool gp_clock_is_read(const gp_engine_t *engine)
@@ -44,8 +44,8 @@ static inline bool gp_clock_is_read(const gp_engine_t *engine)
   return gp_event_is_wanted(engine, NULL);
 }
 
-/* Reads the clock for a request, before the request takes the device's lock, so that no thread waits for
- * the lock meanwhile. Returns 0 if the clock need not be read. */
+/* Reads the clock for a request. Called before the request takes the device's lock, so that no other thread
+ * waits for the lock meanwhile. Returns 0 if the clock need not be read. */
 static inline uint64_t gp_request_clock(const gp_engine_t *engine)
 {
   return gp_clock_is_read(engine) ? gp_now(engine) : 0;
@@ -61,7 +61,7 @@ static inline uint64_t gp_request_time(const gp_engine_t *engine, gp_device_t *d
   return gp_device_time(device, clock_ns);
 }
 
-/* Returns the cookie of a block's event. */
+/* Returns the observer's cookie for an event of a block, or NULL if that action has none. */
 static inline gp_cookie_t *gp_event_cookie(gp_block_t *block, gp_action_t action)
 {
   bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
@@ -71,9 +71,9 @@ static inline gp_cookie_t *gp_event_cookie(gp_block_t *block, gp_action_t action
 }
 
 /*
- * Sends an event of a block to the observer, which must want it, and returns the time that the observer gives
- * it. Inline, so that the compiler knows the action. The caller holds the device's lock. Times are in
- * nanoseconds, sizes in bytes.
+ * Sends an event of a block to the observer, which must want it. Returns the time that the observer assigns
+ * to the event. Inline, so that the compiler knows the action. The caller holds the device's lock. Times are
+ * in nanoseconds, sizes in bytes.
  */
 static inline __attribute__((always_inline)) uint64_t gp_event_block_wanted(gp_engine_t *engine,
     gp_block_t *block, gp_action_t action, gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns,
@@ -83,7 +83,7 @@ static inline __attribute__((always_inline)) uint64_t gp_event_block_wanted(gp_e
   gp_assert_internal(!hit || action == GP_ACTION_ALLOC);
   bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
   bool is_free = action == GP_ACTION_FREE_REQUESTED || action == GP_ACTION_FREE_COMPLETED;
-  /* A segment is released because the calling thread needs the room, so the caller is the origin. */
+  /* A segment is released because the calling thread needs the room, so the event's origin is the caller. */
   bool is_callers = action == GP_ACTION_SEGMENT_FREE || action == GP_ACTION_FREE_REFUSED;
   const gp_event_t event = {
       .time_ns = time_ns,
@@ -117,7 +117,7 @@ static inline void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_act
 
 /* Callers of the following functions hold the device's lock. Times are in nanoseconds, sizes in bytes. */
 
-/* Reports a refused free: the address lies in cut memory, but no block in use begins there. */
+/* Reports a refused free: the address lies in cut memory, but no block in use starts there. */
 void gp_event_refused(gp_engine_t *engine, const gp_context_t *context, uint64_t address, uint64_t time_ns);
 
 /* Reports that a chunk of mapped memory was mapped or unmapped. */
@@ -133,20 +133,20 @@ void gp_event_forwarded(
 void gp_event_damage(
     gp_engine_t *engine, const gp_block_t *block, const gp_damage_t *damage, uint64_t time_ns);
 
-/* Reports that the references or the taint of a block have changed without an event. The caller holds the
- * device's lock. */
+/* Reports to the observer that the references or the taint of a block have changed, which no event shows. The
+ * caller holds the device's lock. */
 void gp_event_holders(gp_engine_t *engine, gp_block_t *block);
 
-/* Reports what else the engine knows about the device to the observer, after a driver call. The caller
+/* Reports the engine's other values for the device to the observer. Called after a driver call. The caller
  * holds the device's lock. */
 void gp_event_facts(gp_engine_t *engine, gp_device_t *device);
 
-/* Returns the driver's last figures for the device. Returns false if it was never queried. The caller
- * holds the device's lock. */
+/* Returns the use of the device at the last query of the driver. Returns false if the driver was never
+ * queried. The caller holds the device's lock. */
 bool gp_device_use_at_query(const gp_device_t *device, gp_device_use_t *ret_use);
 
-/* The memory in use by requested size, for the out-of-memory report. The array has room for more sizes
- * than are reported, and keeps those with the largest totals. */
+/* The memory in use, grouped by requested size, for the out-of-memory report. The array has room for more
+ * sizes than are reported, and keeps those with the largest totals. */
 typedef struct gp_oom_groups {
   gp_oom_owner_t groups[64];
   int count;
@@ -154,7 +154,7 @@ typedef struct gp_oom_groups {
 
 void gp_oom_groups_add(gp_oom_groups_t *all, uint64_t size);
 
-/* Fills the array of GP_OOM_OWNERS, the largest total first. Destroys the contents of all. */
+/* Fills the array of GP_OOM_OWNERS entries, the largest total first. Destroys the contents of `all`. */
 void gp_oom_groups_largest(gp_oom_groups_t *all, gp_oom_owner_t *owners);
 
 #endif

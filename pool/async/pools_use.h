@@ -11,25 +11,25 @@
 
 #include "pool/space/size_classes.h"
 
-/* Invariants: taken counts the pages of async_live (device_record.h), and is therefore no less than
- * async_live. Work of the device may use the pending bytes until pending_epoch is covered
+/* Invariant: `taken` is async_live (device_record.h) rounded up to pages, so it is never less than
+ * async_live. Device work may still use the `pending` bytes until every context has completed pending_epoch
  * (reuse/stamps.h). */
 typedef struct gp_pools_use {
   uint64_t taken;
-  uint64_t idle;    /* idle in the pools as last reported by the driver; GP_POOLS_UNTOLD: unknown */
-  uint64_t room;    /* free on the device or idle in the pools at that time, plus all bytes counted then */
+  uint64_t idle;    /* idle bytes of the pools at the driver's last report; GP_POOLS_UNTOLD: unknown */
+  uint64_t room;    /* bytes then free on the device or idle in the pools, plus all bytes then counted */
   uint64_t pending; /* bytes freed to the driver in stream order */
   uint64_t pending_epoch;
 } gp_pools_use_t;
 
-/* The driver's pools grow in multiples of a size: this one, as measured on an H100 and an H200, or a
- * larger one. */
+/* The smallest size in whose multiples the driver's pools grow, as measured on an H100 and an H200. Other
+ * devices may use a larger one. */
 #define GP_POOLS_PIECE_LEAST (32 * GP_MIB)
 
-#define GP_POOLS_UNTOLD (UINT64_MAX / 4) /* stands for "enough for any request" */
+#define GP_POOLS_UNTOLD (UINT64_MAX / 4) /* "the driver has not reported it": enough for any request */
 
-/* Returns the bytes that the driver's pools may reserve for an allocation: whole pages from half a page
- * on. */
+/* Returns the bytes that the driver's pools may reserve for an allocation. From half a driver page on, the
+ * pools reserve whole driver pages; below that, whole granules. */
 static inline uint64_t gp_pools_taken(uint64_t bytes)
 {
   uint64_t taken = gp_round_up(bytes, bytes >= GP_DRIVER_PAGE / 2 ? GP_DRIVER_PAGE : GP_BLOCK_GRANULE);
@@ -57,8 +57,8 @@ static inline void gp_pools_note_pending(
   use->pending_epoch = epoch;
 }
 
-/* Stores the free and idle bytes that the driver has reported. others: bytes counted at that time outside
- * of the pools. */
+/* Stores the free and idle bytes that the driver has reported. `others` is the number of bytes counted
+ * outside the pools at that time. */
 static inline void gp_pools_note_query(
     gp_pools_use_t *use, uint64_t free_bytes, uint64_t idle_bytes, uint64_t others)
 {
@@ -72,14 +72,14 @@ static inline uint64_t gp_pools_less_pending(const gp_pools_use_t *use, uint64_t
   return bytes > pending ? bytes - pending : 0;
 }
 
-/* Returns the idle bytes of the pools, as last reported by the driver, that any stream can use. */
+/* Returns the bytes that were idle in the pools at the driver's last report and that any stream can use. */
 static inline uint64_t gp_pools_idle(const gp_pools_use_t *use, uint64_t covered)
 {
   return gp_pools_less_pending(use, use->idle, covered);
 }
 
-/* Returns the bytes that are free or idle now, provided that only this process has allocated and freed
- * memory since the driver's report. */
+/* Returns the bytes that are free or idle now. The result is exact only if no other process has allocated or
+ * freed memory since the driver's last report. */
 static inline uint64_t gp_pools_room(const gp_pools_use_t *use, uint64_t others)
 {
   uint64_t taken = use->taken + others;

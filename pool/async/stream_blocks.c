@@ -52,7 +52,7 @@ gp_block_t *gp_stream_block_find(const gp_stream_record_t *stream_record, const 
 }
 
 #define LOOKED_AT                                                                                            \
-  8u /* newest blocks to look at: a few blocks from after the point often precede those from before it */
+  8u /* number of blocks searched, newest first: blocks freed after the point come before older ones */
 
 static gp_block_t *find_before(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t frees)
 {
@@ -88,6 +88,6 @@ void gp_stream_blocks_remove_all(gp_stream_record_t *stream_record)
   while (stream_record->others.idle)
     gp_stream_block_remove(gp_block_of_entry(stream_record->others.idle));
   gp_bound_remove_all(stream_record);
-  gp_budget_note_use(stream_record->context->device); /* they count as in use until they are complete */
+  gp_budget_note_use(stream_record->context->device); /* freed blocks count as in use until complete */
   gp_assert_internal(stream_record->block_count == 0);
 }

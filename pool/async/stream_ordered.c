@@ -1,5 +1,5 @@
-/* Stream-ordered memory: the attributes that the program can read and set of the default pool that the
- * library replaces. */
+/* Stream-ordered memory: the attributes of the default memory pool, which the library replaces. The program
+ * can read and set them. */
 #include "pool/serve/map_range.h"
 #include "pool/reuse/mode.h"
 #include "pool/limits/reclaim.h"
@@ -27,9 +27,9 @@ static bool cuts_async(const gp_engine_t *engine)
   return engine->orders_plain && engine->type->cuts;
 }
 
-/* Returns the bytes of this pool that a program may regard as reserved by its default pool. Of cut memory,
- * these include idle pieces between blocks in use; other idle memory counts as free (cudaMemGetInfo). The
- * caller holds the device's lock. */
+/* Returns the bytes of this pool that the program may regard as reserved by its default pool. If
+ * stream-ordered memory is cut from segments, the result includes idle pieces between blocks in use. Other
+ * idle memory counts as free (cudaMemGetInfo). The caller holds the device's lock. */
 static uint64_t reserved_bytes(gp_engine_t *engine, gp_device_t *device)
 {
   if (!engine->orders_plain)
@@ -78,11 +78,11 @@ void gp_engine_async_trim(gp_engine_t *engine, gp_context_t *context)
     return;
   (void)gp_fences_poll_twice(engine);
   gp_reclaim(engine);
-  if (!engine->driver.ops->fence_record) /* without fences a stream's synchronization has proved nothing */
+  if (!engine->driver.ops->fence_record) /* without fences, synchronizing a stream has proved nothing */
     gp_stream_records_query(engine, device);
   (void)gp_release_async(engine, device, GP_TRIM_REQUESTED);
   if (!engine->orders_plain || !gp_fences_are_quiet(engine, NULL))
-    return; /* also with CUDA before 12.5: a trim must not wait for other threads' own streams */
+    return; /* also with CUDA before 12.5: a trim must not wait for the streams of other threads */
   if (is_cut)
     (void)gp_release_largest(engine, device, UINT64_MAX, GP_TRIM_REQUESTED);
   else

@@ -1,6 +1,6 @@
 /*
- * Counts, limits and records device memory that is not pooled (managed, pitch, stream-ordered, arrays,
- * mapped, of graphs, during a capture).
+ * Counts, limits and records device memory that is not pooled: managed, pitched, stream-ordered and mapped
+ * memory, arrays, memory of graphs, and memory allocated during a capture.
  */
 #include "pool/forwarded/forwarded.h"
 
@@ -32,9 +32,9 @@ static int attempt_reserve(void *arg, bool *by_limit)
 }
 
 /*
- * If the driver's pools have no memory, the driver may wait for the device before it returns out of memory.
- * If that may happen because the engine keeps memory that the program has freed, the library makes room
- * before it calls the driver. This is one attempt: it fails with out of memory while the pools may not fit.
+ * Attempts once to reserve memory that the driver's pools will serve. Returns out of memory while the pools
+ * may lack that much. The caller then makes room before it calls the driver: a driver pool without memory may
+ * wait for the device before it fails, even if only this engine keeps the memory.
  */
 static int attempt_fit(void *arg, bool *by_limit)
 {
@@ -77,8 +77,8 @@ static bool make_pools_fit(gp_reservation_t *reservation, gp_oom_attempts_t *att
          gp_wait_in_doubt(engine, context->device, attempts);
 }
 
-/* Waits for pending stream-ordered frees, whose memory may become available soon. Returns true if there
- * was such a wait on any device. */
+/* Waits for pending stream-ordered frees, whose memory may become available soon. Returns true if it waited
+ * on any device. */
 static bool await_host(gp_engine_t *engine, gp_oom_attempts_t *attempts)
 {
   bool any = false;
@@ -111,9 +111,10 @@ bool gp_engine_forwarded_reserve(
   gp_oom_attempts_t in_pools = {.next_step = 0};
   gp_oom_attempts_t in_limit = {.counted = growth};
 
-  /* The driver's own pools serve a request as quickly as this pool does. */
+  /* The driver's own pools serve a request as fast as this pool does, so the occasion is that of a pooled
+   * allocation. */
   gp_find_origin(engine, gp_forwarded_is_driver_pooled(kind) ? GP_OCCASION_ALLOC : GP_OCCASION_DRIVER, bytes);
-  gp_contexts_lose_gone(engine); /* a gone context may cause a suspension, or have the room */
+  gp_contexts_lose_gone(engine); /* a context that is gone may cause a suspension, or own the memory needed */
   if (gp_forwarded_is_host(kind)) {
     gp_event_first_use(engine);
     bool granted = reserve_on_host(engine, bytes);
@@ -178,19 +179,19 @@ void gp_engine_forwarded_shrink(
   gp_lock_release(&device->lock);
 }
 
-/* Returns true if the driver frees memory of this kind with its context. Memory of pools, mapped memory
- * and graphs outlive it (cuda.h, cuCtxDestroy). */
+/* Returns true if the driver frees memory of this kind with its context. Memory of pools, mapped memory and
+ * memory of graphs outlive the context (cuda.h, cuCtxDestroy). */
 static bool ends_with_context(gp_forwarded_kind_t kind)
 {
   return !gp_forwarded_is_driver_pooled(kind) && kind != GP_FORWARDED_PHYSICAL;
 }
 
 /*
- * Removes a stale block from the address map, if the driver has returned an address at which the pool has a
- * block. If another thread is ending the block's context, the driver has already ended it. The address then
- * belongs to the new memory, whose free must not find the block; the block's record is freed with the
- * context. Otherwise the program has freed the block by a call that the library does not see: then the block
- * keeps representing the memory at that address.
+ * Handles an address, returned by the driver, at which the pool still has a block. If another thread is
+ * ending the block's context, the driver has already ended it. The address then belongs to the new memory,
+ * whose free must not find the block. So the block is removed from the address map, and its record is freed
+ * with the context. Otherwise the program has freed the block with a call that the library does not see. The
+ * block then keeps representing the memory at that address.
  */
 static void forget_former(gp_engine_t *engine, const gp_forwarded_t *memory)
 {

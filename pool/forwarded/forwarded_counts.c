@@ -30,7 +30,7 @@ void gp_host_limit_return(gp_host_limit_t *limit, uint64_t bytes)
   (void)used;
 }
 
-/* Counts bytes a second time, until the process ends, because the library cannot see when the memory is
+/* Counts freed bytes in addition until the process ends, because the library cannot see when the memory is
  * really free. */
 static void gp_host_limit_keep_for_good(gp_host_limit_t *limit, uint64_t bytes)
 {
@@ -84,7 +84,7 @@ static bool is_in_pool(const gp_forwarded_t *memory)
   return gp_forwarded_is_driver_pooled(memory->kind) && !memory->is_detached;
 }
 
-/* Returns true if the driver can be queried for the memory that its pools still have. */
+/* Returns true if the driver can be queried for the bytes that its pools keep after this memory is freed. */
 static bool is_told(const gp_engine_t *engine, const gp_device_t *device, const gp_forwarded_t *memory)
 {
   return is_in_pool(memory) && gp_account_asks_pools(engine, device);
@@ -109,8 +109,8 @@ static void keep(gp_engine_t *engine, gp_device_t *device, const gp_forwarded_t 
     gp_pending_free_add(engine, device, &pending, &memory->freed_in);
 }
 
-/* If no orphan is left, moves the bytes that destroyed pools had beyond their allocations to the pending
- * frees: the bytes stay counted until the newest free is complete. */
+/* If no allocation of a destroyed pool is left, moves the bytes that such pools had beyond their allocations
+ * to the pending frees. These bytes stay counted until the newest free is complete. */
 static void leave_orphans(gp_engine_t *engine, gp_device_t *device)
 {
   gp_pending_free_t rest = {.supply = GP_SUPPLY_POOLS, .bytes = gp_account_leave_orphans(device)};
@@ -129,7 +129,7 @@ void gp_forwarded_pool_ends(
     gp_account_orphan(device, counted);
   else
     gp_account_keep_bytes(device, counted);
-  device->unsettled = true; /* the pool's bytes count twice until the driver is queried again */
+  device->unsettled = true; /* until the next query of the driver, the pool's bytes count twice */
 }
 
 void gp_forwarded_pool_ended(gp_engine_t *engine, gp_device_t *device, const gp_ending_pool_t *ending)
@@ -211,7 +211,7 @@ void gp_forwarded_keep(gp_engine_t *engine, gp_forwarded_t *memory)
   bool has_stale;
   bool kept = gp_forwarded_table_keep(&engine->forwarded, memory, &stale, &has_stale);
 
-  if (has_stale) /* the library did not see its end: it ended with its graph, memory pool or context */
+  if (has_stale) /* the library did not see the old memory end with its graph, memory pool or context */
     lock_and_uncount(engine, &stale, memory->time_ns);
   if (!kept)
     lock_and_uncount(engine, memory, gp_now(engine));

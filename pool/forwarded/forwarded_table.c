@@ -18,8 +18,8 @@ bool gp_forwarded_is_host(gp_forwarded_kind_t kind)
   return kind == GP_FORWARDED_HOST;
 }
 
-/* Returns the map with the records of a space. The caller holds the lock, without which a record may be
- * freed at any time. */
+/* Returns the map with the records of a space. The caller holds the table's lock; without it another thread
+ * may free a record at any time. */
 static gp_address_map_t *map_of(gp_forwarded_table_t *table, gp_space_t space)
 {
   gp_assert_internal(gp_lock_is_held(&table->lock));
@@ -79,7 +79,7 @@ bool gp_forwarded_table_find(
 }
 
 /* Returns the next record of any space from *position on, in no particular order, or NULL if there are no
- * more. The caller holds the lock. */
+ * more. The caller holds the table's lock. */
 static gp_forwarded_t *next_record(gp_forwarded_table_t *table, int *space, size_t *position)
 {
   for (; *space < GP_SPACE_COUNT; (*space)++, *position = 0) {
@@ -150,7 +150,7 @@ void gp_forwarded_table_each(
 typedef struct gp_forwarded_copies {
   gp_forwarded_t *array;
   size_t capacity;
-  size_t count; /* includes records that do not fit into the array */
+  size_t count; /* number of records, including those beyond the array's capacity */
 } gp_forwarded_copies_t;
 
 static void copy(void *arg, const gp_forwarded_t *memory)

@@ -14,10 +14,10 @@
 #include "pool/space/surplus.h"
 #include "pool/reuse/wait_in_free.h"
 
-#define FREES_BETWEEN_LOOKS 16 /* frees; each check costs two driver calls per context if busy */
+#define FREES_BETWEEN_LOOKS 16 /* frees; a check costs two driver calls per context if busy */
 
-/* Notes in the statistics how much surplus the pool keeps because the device is busy, and then pauses
- * checks. */
+/* Records in the statistics how much surplus the pool keeps because the device is busy. Then skips checks for
+ * some frees. */
 static void note_kept(gp_engine_t *engine, gp_device_t *device, bool is_busy)
 {
   gp_lock_take(&device->lock);
@@ -41,8 +41,8 @@ static bool has_deferred(const gp_device_t *device)
   return has;
 }
 
-/* Returns true if deferred blocks should be drained, because they may then be surplus. A drain closes heaps,
- * so this returns false if heaps are open but nothing is deferred. */
+/* Returns true if deferred blocks should be drained, because some may then be surplus. A drain closes heaps.
+ * So this returns false if heaps are open but nothing is deferred. */
 static bool awaits_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
 {
   bool may_have = gp_device_pending(device) > 0 || device->open_heaps > 0;
@@ -55,8 +55,8 @@ static bool awaits_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_
   return false;
 }
 
-/* Returns true if the device has surplus, and the context has memory to release. If there is no surplus, the
- * memory that the pool kept because the device was busy has been reused, or its context has ended. */
+/* Returns true if the device has surplus and the context has memory to release. If there is no surplus,
+ * records that none is kept: the kept memory has been reused, or its context has ended. */
 static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
@@ -94,7 +94,7 @@ static uint64_t give_back(gp_engine_t *engine, gp_context_t *context, bool is_qu
   uint64_t given = 0;
 
   if (is_quiet) {
-    gp_reclaim(engine); /* deferred blocks that become idle may be surplus, too */
+    gp_reclaim(engine); /* deferred blocks that become idle may be surplus as well */
     given = gp_release_surplus(engine, context, gp_now(engine));
     given += gp_release_surplus(engine, &context->device->async_context, gp_now(engine));
   }
@@ -119,16 +119,15 @@ uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context, bool w
 }
 
 /* Returns true if no device had work a moment ago, so that the driver's free finds nothing to wait for.
- * Outside a free it is not enough that the program synchronized one context: the driver's free may wait for
- * others. */
+ * Outside a free, synchronizing one context is not enough, because the driver's free may wait for others. */
 static bool is_quiet_everywhere(gp_engine_t *engine)
 {
   return engine->driver.ops->fence_record ? gp_fences_are_quiet(engine, NULL)
                                           : gp_known_streams_are_idle(engine);
 }
 
-/* Releases memory after pooling has stopped. A segment is released only as a whole, and may be idle as a
- * whole now. */
+/* Releases memory after pooling has stopped. A segment can be released only as a whole, so this first
+ * reclaims blocks. Returns the bytes released. */
 static uint64_t release_unused(gp_engine_t *engine, gp_context_t *context)
 {
   gp_reclaim(engine);
@@ -136,7 +135,7 @@ static uint64_t release_unused(gp_engine_t *engine, gp_context_t *context)
          gp_release_unused(engine, &context->device->async_context, GP_TRIM_REQUESTED);
 }
 
-/* Releases surplus after the program has synchronized the context, or memory that was kept when pooling
+/* Releases surplus after the program has synchronized the context, or memory that the pool kept when pooling
  * stopped. */
 static uint64_t give_back_after_sync(gp_engine_t *engine, gp_context_t *context)
 {
@@ -152,9 +151,9 @@ static uint64_t give_back_after_sync(gp_engine_t *engine, gp_context_t *context)
 }
 
 /*
- * Releases `bytes` of the device's idle memory: now if the device is quiet, else later as surplus. No call of
- * the program waits for this thread, so on a driver without fences it is enough if no stream known to the
- * library has work.
+ * Releases `bytes` of the device's idle memory: now if the device is quiet, otherwise later as surplus. No
+ * call of the program waits for this thread. So on a driver without fences, the device counts as quiet if no
+ * stream known to the library has work.
  */
 static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
 {
@@ -167,7 +166,7 @@ static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, u
     given = gp_release_largest(engine, device, bytes, GP_TRIM_REQUESTED);
   }
   gp_lock_take(&device->lock);
-  gp_heaps_collect(engine, device); /* heaps stay closed while such a request is open */
+  gp_heaps_collect(engine, device); /* heaps stay closed while the request is open */
   uint64_t left = gp_device_stats(device)->cached_bytes.current;
   uint64_t missing = bytes > given ? bytes - given : 0;
   if (!is_quiet)
@@ -196,7 +195,7 @@ static uint64_t set_limit(gp_engine_t *engine, gp_device_t *device, const gp_amo
 uint64_t gp_engine_set_limit(gp_engine_t *engine, int device, const gp_amount_t *limit)
 {
   uint64_t given = set_limit(engine, &engine->devices[device], limit);
-  gp_mode_accept_limits(engine); /* after the limit, so a thread that sees this finds the limit */
+  gp_mode_accept_limits(engine); /* a thread that sees this also sees the limit */
   return given;
 }
 
@@ -206,7 +205,7 @@ uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_M
 
   for (int i = 0; i < GP_MAX_DEVICES; i++)
     given += set_limit(engine, &engine->devices[i], &limits[i]);
-  gp_mode_accept_limits(engine); /* after the limits, so a thread that sees this finds the limits */
+  gp_mode_accept_limits(engine); /* a thread that sees this also sees the limits */
   return given;
 }
 

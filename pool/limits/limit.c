@@ -9,7 +9,7 @@
 #include "pool/reuse/stamps.h"
 #include "pool/space/segment.h"
 
-#define AMPLE 4 /* room for this many requests is ample */
+#define AMPLE 4 /* free memory is ample if it has room for this many requests */
 
 uint64_t gp_limit_of(const gp_engine_t *engine, int ordinal, uint64_t total_bytes)
 {
@@ -26,7 +26,7 @@ void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
 
   (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
   gp_lock_take(&device->lock);
-  /* A share of an unknown size is 0: as long as the limit is unknown, every allocation is refused. */
+  /* A limit that is a share of an unknown size is 0: until the size is known, every allocation is refused. */
   gp_locked(device)->limit = gp_limit_of(engine, device->ordinal, device->total);
   gp_lock_release(&device->lock);
 }
@@ -37,8 +37,9 @@ typedef struct gp_pool_bytes {
   uint64_t idle;
 } gp_pool_bytes_t;
 
-/* Queries the driver's pools. Returns false if the driver does not answer, as before CUDA 11.3 (cuda.h,
- * CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT). Their idle memory then counts as enough for any request. */
+/* Queries the driver's pools. Returns false if the driver cannot report their use, as before CUDA 11.3
+ * (cuda.h, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT). The idle memory of the pools then counts as enough for any
+ * request. */
 static bool ask_pools(gp_engine_t *engine, gp_context_t *context, gp_pool_bytes_t *ret_pools)
 {
   uint64_t used;
@@ -51,7 +52,7 @@ static bool ask_pools(gp_engine_t *engine, gp_context_t *context, gp_pool_bytes_
   return true;
 }
 
-/* Stores the driver's answers. */
+/* Stores the values that the driver reported for the device and its pools. */
 static void note_query(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
     const gp_pool_bytes_t *pools)
 {
@@ -87,8 +88,8 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
   return told;
 }
 
-/* Returns true if a limit is a share of the device whose size is not known yet, because of a capture or a
- * failed driver call when the device was first used. */
+/* Returns true if a limit is a share of the device's size, and the size is not known yet. That happens if a
+ * capture was running when the device was first used, or if the driver call failed. */
 static bool device_needs_total(const gp_engine_t *engine, gp_device_t *device)
 {
   gp_lock_take(&device->lock);
@@ -126,10 +127,10 @@ void gp_limit_cancel(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, g
 
 /*
  * The driver's pool keeps freed stream-ordered memory until a synchronization, and grows by larger pieces
- * than requested. So under a limit the engine queries the reserved bytes of the pool before each request. The
- * bytes beyond the sizes in use count as draining. No call reports whether a request would fit into the
- * pool's idle memory. So close to a limit the engine refuses some requests that might have fitted: the limit
- * must never be exceeded.
+ * than requested. So under a limit, the engine queries the pool's reserved bytes before each request. The
+ * bytes beyond the sizes in use count as draining. No driver call reports whether a request would fit into
+ * the pool's idle memory. So close to a limit the engine refuses some requests that might have fitted,
+ * because the limit must never be exceeded.
  */
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
 {
@@ -152,7 +153,7 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   gp_lock_take(&device->lock);
   uint64_t taken = gp_locked(device)->pools.taken - device->pools_asked; /* pools_asked: requests in flight */
   uint64_t draining = pools.reserved > taken ? pools.reserved - taken : 0;
-  if (device->pools_grown != grown && draining < device->draining) /* may be from before it grew */
+  if (device->pools_grown != grown && draining < device->draining) /* the query may precede the growth */
     draining = device->draining;
   device->settled_reserved = pools.reserved;
   device->settled_grown = grown;
@@ -279,10 +280,10 @@ static uint64_t whole_bytes(const gp_device_t *device)
 }
 
 /*
- * Returns the cached bytes that count as free memory: idle blocks are free at once, deferred ones after a
- * wait. Parts of segments do not count, because programs query free memory to allocate nearly all of it at
- * once, and one allocation comes from a part or from the driver, never from both. *ret_part: the largest part
- * for the context. The caller holds the device's lock.
+ * Returns the cached bytes that count as free memory. Idle blocks are free at once, deferred blocks after a
+ * wait. Parts of segments do not count. Programs query free memory to allocate nearly all of it at once, and
+ * one allocation comes from a part or from the driver, never from both. *ret_part is the size of the largest
+ * part for the context. The caller holds the device's lock.
  */
 static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *context, uint64_t *ret_part)
 {
@@ -304,7 +305,8 @@ static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *co
   return bytes;
 }
 
-/* Returns the bytes of the driver's own pools; the last answer if the engine cannot query them now. */
+/* Returns the bytes of the driver's own pools, or those at the last report if the engine cannot query the
+ * driver now. */
 static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
@@ -321,9 +323,8 @@ static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
   return told ? pools : last;
 }
 
-/* Returns the free bytes of the device, of which the driver reports free_bytes. With
- * GPUPOOL_INTEGRATED=available these are the available bytes of the host, because the driver counts the
- * host's page cache as used. */
+/* Returns the free bytes of the device. free_bytes is the driver's value. With GPUPOOL_INTEGRATED=available,
+ * the result is the available memory of the host, because the driver counts the host's page cache as used. */
 static uint64_t free_on_device(
     gp_engine_t *engine, gp_context_t *context, uint64_t free_bytes, uint64_t total_bytes)
 {
@@ -335,7 +336,7 @@ static uint64_t free_on_device(
   return available > reserve ? available - reserve : 0;
 }
 
-/* Adds reusable memory of the pool to the free bytes, and caps them at what the limit leaves. */
+/* Adds the pool's reusable memory to the free bytes, and caps the sum at the bytes that the limit leaves. */
 void gp_engine_translate_info(
     gp_engine_t *engine, gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes)
 {
@@ -355,7 +356,8 @@ void gp_engine_translate_info(
   uint64_t limit = device->limit;
   gp_lock_release(&device->lock);
 
-  /* Rounded to whole pages, because cudaMalloc counts so, and memory reported as free must not be refused. */
+  /* Round down to whole pages: the limit counts cudaMalloc in whole pages, and must not refuse memory that
+   * was reported as free. */
   uint64_t allowed = used < limit ? (limit - used) & ~(GP_DRIVER_PAGE - 1) : 0;
   if (reusable > *total_bytes || *free_bytes > *total_bytes - reusable)
     *free_bytes = *total_bytes;

@@ -59,7 +59,7 @@ static uint64_t bytes_of(gp_device_t *device, const uint64_t *field)
 
 static bool has_deferred(gp_engine_t *engine, gp_device_t *device)
 {
-  gp_lock_take(&device->lock); /* also guards the pointer to the statistics */
+  gp_lock_take(&device->lock); /* the lock also guards the pointer to the statistics */
   gp_heaps_collect(engine, device);
   uint64_t bytes = gp_device_pending(device);
   gp_lock_release(&device->lock);
@@ -84,7 +84,8 @@ static bool has_releasable(gp_device_t *device)
 }
 
 /* Returns how many bytes must be released before `bytes` fit under the limit, or into the free memory that
- * the driver reports. If they seem to fit, the driver's memory is fragmented, and it returns `bytes`. */
+ * the driver reports. If they already seem to fit, the driver's memory is fragmented, and the result is
+ * `bytes`. */
 static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit)
 {
   gp_device_t *device = context->device;
@@ -103,11 +104,11 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
   return free_bytes < bytes ? bytes - free_bytes : bytes;
 }
 
-/* Trims the driver's own pools, which can release memory once the device has reached its stream-ordered
- * frees. Returns false if the pools have nothing to release, or if the device is busy. */
+/* Trims the driver's own pools. They can release memory once the device has reached its stream-ordered frees.
+ * Returns false if the pools have nothing to release, or if the device is busy. */
 static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_oom_attempts_t *attempts)
 {
-  uint64_t reserved = UINT64_MAX; /* a driver that cannot be queried may have some */
+  uint64_t reserved = UINT64_MAX; /* if the driver cannot be queried, its pools may have some */
   uint64_t used;
 
   if (!engine->driver.ops->trim_async || !gp_engine_enter(engine))
@@ -125,8 +126,9 @@ static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_oom_
   return true;
 }
 
-/* Waits until the device is quiet and the thread has the turn: the device may become busy while the thread
- * waits for its turn. Returns false if the device does not become quiet. */
+/* Waits until the device is quiet and the thread has the turn. Checks both again after each wait, because the
+ * device may become busy while the thread waits for its turn. Returns false if the device does not become
+ * quiet. */
 static bool await_quiet_turn(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   do {
@@ -162,7 +164,7 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oo
   gp_assert(!gp_holds_engine_lock());
   if (!keeps_after_stop(engine, device) || !await_quiet_turn(engine, device, attempts))
     return false;
-  gp_reclaim(engine); /* a segment is released only when all of it is idle */
+  gp_reclaim(engine); /* a segment can be released only when all of it is idle */
   gp_lock_take(&device->lock);
   GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, other)
     if (count < GP_OOM_CONTEXTS)
@@ -181,18 +183,18 @@ static uint64_t freed(gp_engine_t *engine, gp_device_t *device)
   return gp_device_stats(device)->allocation.freed + gp_device_stats(device)->passthrough_bytes.freed;
 }
 
-/* Returns a count that grows when other threads make memory available: with frees, with reservations that
- * other threads cancel, and with ends of contexts, during which the engine can release nothing. The caller
+/* Returns a count that grows when other threads make memory available: with each free, with each reservation
+ * that they cancel, and with the end of a context, during which the engine can release nothing. The caller
  * holds the device's lock. */
 static uint64_t came_back(gp_engine_t *engine, gp_device_t *device)
 {
   return freed(engine, device) + device->cancelled + atomic_load(&engine->endings_over);
 }
 
-/* What the driver reports about the device. */
+/* Memory of the device as reported by the driver. */
 typedef struct figures {
   uint64_t free_bytes, total_bytes; /* total_bytes 0: not known */
-  uint64_t pools_reserved;          /* by the driver's own pools; GP_POOLS_UNTOLD: not known */
+  uint64_t pools_reserved;          /* reserved by the driver's own pools; GP_POOLS_UNTOLD: not known */
 } figures_t;
 
 static figures_t ask_figures(gp_engine_t *engine, gp_context_t *context)
@@ -215,9 +217,9 @@ static figures_t ask_figures(gp_engine_t *engine, gp_context_t *context)
 }
 
 /*
- * Returns true if the request exceeds what would be left if the process had only the bytes that the program
- * requested and has not freed; page rounding by the driver is ignored. Programs probe for memory with sizes
- * that cannot succeed, which must not cost them the whole cache. Returns false in case of doubt.
+ * Returns true if the request cannot fit even into a process that uses only the bytes that the program has
+ * requested and not freed. Ignores page rounding by the driver. Programs probe for memory with sizes that
+ * cannot succeed, and such a probe must not cost them the whole cache. Returns false in case of doubt.
  */
 bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
@@ -233,7 +235,8 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   const gp_stats_t *stats = gp_device_stats(device);
   uint64_t live = stats->requested_bytes.current + stats->passthrough_bytes.current;
   uint64_t taken = gp_bytes_less(figures.total_bytes, figures.free_bytes);
-  /* The driver's pools may have reserved more than is in use, or an older driver may report too little. */
+  /* The driver's pools may have reserved more than is in use, or an older driver may report too little, so
+   * use the larger value. */
   uint64_t by_pools = gp_account_others(device) + figures.pools_reserved;
   uint64_t ours = by_pools > gp_account_given(device) ? by_pools : gp_account_given(device);
   uint64_t others = gp_bytes_less(taken, ours);
@@ -266,7 +269,8 @@ static bool repeats(gp_step_t step)
   return step == STEP_WAIT || step == STEP_AWAIT_BRIEFLY || step == STEP_AWAIT;
 }
 
-/* Waits for releases by other threads, for GP_WAIT_MISS_NS in total, however many they finish meanwhile. */
+/* Waits for releases by other threads. All such waits of an allocation together take at most GP_WAIT_MISS_NS,
+ * however many releases finish meanwhile. */
 static bool await_briefly(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   gp_oom_attempts_t brief = {.later_ns = attempts->brief_ns};
@@ -276,7 +280,7 @@ static bool await_briefly(gp_engine_t *engine, gp_device_t *device, gp_oom_attem
   return finished;
 }
 
-/* Takes one step. Returns false if it cannot have made room. */
+/* Takes one step. Returns false if the step cannot have made room. */
 static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step, uint64_t bytes,
     bool by_limit, gp_oom_attempts_t *attempts)
 {
@@ -319,7 +323,7 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
   }
 }
 
-/* Records at the first step when the pass began, and the value of came_back. */
+/* At the first step of a pass, records the time and the value of came_back. */
 static void begin_pass(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   if (attempts->passes > 0)
@@ -331,7 +335,7 @@ static void begin_pass(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts
   gp_lock_release(&device->lock);
 }
 
-/* Takes the next steps before `end` until one may have made room. Returns false if none did. */
+/* Takes the next steps before `end` until one may have made room. Returns false if none did so. */
 static bool next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
     gp_oom_attempts_t *attempts, gp_step_t end)
 {
@@ -347,7 +351,7 @@ static bool next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes
     if (!may_help || !repeats(step))
       attempts->next_step++;
   }
-  if (may_help) /* a wait may have given up the turn */
+  if (may_help) /* the thread may have given up the turn to wait */
     (void)gp_oom_turn_take(engine, context->device, attempts);
   return may_help;
 }
@@ -361,12 +365,12 @@ bool gp_oom_next_step(
   return may_help;
 }
 
-#define LEAST_PASSES 16 /* even if GPUPOOL_PATIENCE is 0 */
+#define LEAST_PASSES 16 /* passes that are allowed even if GPUPOOL_PATIENCE is 0 */
 
 /*
- * Returns true if came_back has grown since the pass began. If not, waits for other threads to free memory:
- * the request would fit, so only fragmentation by their blocks can prevent it. After a wait that timed out no
- * thread waits here again until the next free.
+ * Returns true if came_back has grown since the pass began. Otherwise waits for other threads to free memory:
+ * the request would fit, so only fragmentation by their blocks can prevent it. After a wait has timed out, no
+ * thread waits here until the next free.
  */
 static bool await_return(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
@@ -410,8 +414,8 @@ bool gp_oom_again(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp
   return true;
 }
 
-/* Takes all steps that can make room, for memory whose size the engine does not know. Returns true if one may
- * have made room. */
+/* Takes all steps that can make room for a driver call whose need for memory the engine does not know.
+ * Returns true if a step may have made room. */
 bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context)
 {
   gp_oom_attempts_t attempts = {.next_step = 0};

@@ -14,10 +14,10 @@ typedef struct walk {
   uint64_t run;                /* contiguous unused bytes before the current block */
   uint64_t end;                /* address at which the run ends */
   uint64_t largest_run;
-  bool is_held; /* a part of it is in use or referenced */
+  bool is_held; /* a block of the segment is in use or referenced */
 } walk_t;
 
-/* Ends the run. In mapped memory, whole chunks of it can be released, so they do not count as unused. */
+/* Ends the run. Whole chunks of mapped memory can be released, so they do not count as unused. */
 static void end_run(walk_t *walk)
 {
   if (walk->segment && walk->segment->range)
@@ -72,8 +72,8 @@ void gp_oom_count_pieces(const gp_device_t *device, gp_oom_t *oom)
   }
 }
 
-/* Returns the bytes that count against the limit but not in the statistics: the rest of pages. The caller
- * holds the device's lock. */
+/* Returns the bytes that count against the limit but not in the statistics: the rounding up to whole pages.
+ * The caller holds the device's lock. */
 static uint64_t page_rest(const gp_device_t *device)
 {
   const gp_stats_t *stats = gp_device_stats(device);
@@ -95,7 +95,7 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
 
   gp_assert(!gp_holds_engine_lock());
   gp_oom_turn_leave(device);
-  gp_event_first_use(engine); /* needed here if the limit refuses everything */
+  gp_event_first_use(engine); /* if the limit refuses everything, this is the first use */
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
   bool was_asked = gp_limit_ask(engine, context, &oom.device_free, &oom.device_total);
   gp_lock_take(&device->lock);
@@ -117,7 +117,7 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
   oom.cached = gp_device_idle(device);
   gp_oom_count_pieces(device, &oom);
   oom.passthrough = gp_device_stats(device)->passthrough_bytes.current;
-  if (oom.counted > 0) /* counted includes whole pages */
+  if (oom.counted > 0) /* the value of `counted` includes whole pages */
     oom.counted += page_rest(device);
   oom.limit = device->limit == UINT64_MAX ? 0 : device->limit;
   gp_device_stats(device)->num_ooms++;

@@ -3,7 +3,8 @@
 #include "pool/space/driver_calls.h"
 #include "pool/engine_record.h"
 
-/* A thread that waits for the turn. The record is on its stack; the list is in the order of tickets. */
+/* A thread that waits for the turn. The record is on the thread's stack, and the list is in the order of
+ * tickets. */
 typedef struct waiter {
   gp_list_t link;
   uint64_t ticket;
@@ -28,10 +29,10 @@ static bool is_reserved_for_another(const gp_oom_turn_t *turn)
   return turn->is_reserved && turn->holder != gp_this_thread();
 }
 
-/* State of a thread that waits while the holder of the turn makes progress. */
+/* The progress of the turn's holder as seen by a thread that waits for it. */
 typedef struct patience {
-  uint64_t progress; /* progress_of when the thread last checked */
-  uint64_t since_ns; /* when the thread last saw it change */
+  uint64_t progress; /* result of progress_of at the last check */
+  uint64_t since_ns; /* time at which the thread last saw `progress` change */
   uint64_t pause_ns;
 } patience_t;
 

@@ -6,7 +6,7 @@ void gp_engine_watch_use(gp_engine_t *engine, int ordinal, uint64_t bytes)
   gp_device_t *device = &engine->devices[ordinal];
 
   gp_lock_take(&device->lock);
-  gp_heaps_collect(engine, device); /* heaps stay closed while use is watched */
+  gp_heaps_collect(engine, device); /* heaps stay closed while peak use is watched */
   gp_locked(device)->watched_use = bytes;
   gp_peak_note(engine, device);
   gp_lock_release(&device->lock);

@@ -21,9 +21,8 @@ void gp_reclaim_poll(gp_engine_t *engine)
 }
 
 /*
- * No wait begins during a capture. The program's call, cudaFree or cudaMalloc, may be legal during another
- * thread's capture (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), but synchronizing the context would invalidate
- * the capture.
+ * Does not wait during a capture. The program's cudaFree or cudaMalloc may be legal during another thread's
+ * capture (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), but synchronizing the context would invalidate the capture.
  */
 void gp_reclaim_synchronously(gp_engine_t *engine)
 {
@@ -33,7 +32,7 @@ void gp_reclaim_synchronously(gp_engine_t *engine)
   int count = gp_fences_lagging(engine, NULL, lagging, GP_LAGGING_MAX);
   for (int i = 0; i < count && gp_engine_enter_wait(engine); i++) {
     (void)gp_fences_wait_context(
-        engine, lagging[i]); /* after an error the driver fails the next attempt, too */
+        engine, lagging[i]); /* after one error the driver fails the next call, too */
     gp_engine_leave_wait(engine);
   }
   gp_reclaim(engine);
@@ -55,9 +54,9 @@ uint64_t gp_engine_sync_begin(gp_engine_t *engine)
   return gp_epoch_begin(engine);
 }
 
-/* Does not release memory, because the driver's free may wait, and calls of the program that do not wait,
- * such as look-ups, also stop pooling. Kept memory is released at a later synchronization of the program, or
- * when memory runs out. */
+/* Does not release memory. The driver's free may wait, but pooling may be stopped by a call of the program
+ * that does not wait, such as a look-up. Kept memory is released at a later synchronization of the program,
+ * or when memory runs out. */
 void gp_engine_stop_pooling(gp_engine_t *engine)
 {
   gp_service_t service = gp_engine_service(engine);
