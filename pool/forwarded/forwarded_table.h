@@ -16,8 +16,7 @@
 typedef enum gp_space {
   GP_SPACE_POINTER,  /* addresses of device and host memory: one address space */
   GP_SPACE_ARRAY,    /* arrays and mipmapped arrays */
-  GP_SPACE_PHYSICAL, /* memory without an address; the key is the interposer's number
-                      */
+  GP_SPACE_PHYSICAL, /* memory without an address; the key is a number from the interposer */
   GP_SPACE_EXTERNAL, /* memory imported from another API */
   GP_SPACE_GRAPH,    /* executable graphs, for the memory of their allocation nodes */
   GP_SPACE_COUNT

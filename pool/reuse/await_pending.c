@@ -11,8 +11,8 @@
 
 #define PAUSE_NS UINT64_C(100000)
 
-/* Returns the number of releases that have finished. *ret_waits: it is worthwhile to wait for the next
- * one. */
+/* Returns the number of releases that have finished. *ret_waits is true if waiting for the next one is
+ * worthwhile. */
 static uint64_t count_finished(gp_device_t *device, bool *ret_waits)
 {
   gp_lock_take(&device->lock);
@@ -56,9 +56,9 @@ bool gp_await_release(
   return false;
 }
 
-/* Returns the stream with the next id after *id, and updates *id, among the streams that have pending frees
- * and that the calling thread can use; NULL if there is none. The program cannot destroy the stream until the
- * caller decrements users. */
+/* Returns a stream that has pending frees and that the calling thread can use: the one with the next id after
+ * *id. Updates *id. Returns NULL if there is none. The program cannot destroy the stream until the caller
+ * decrements `users`. */
 static gp_stream_record_t *next_to_ask(gp_device_t *device, uint64_t *id)
 {
   uint64_t after = *id;
@@ -81,7 +81,8 @@ static gp_stream_record_t *next_to_ask(gp_device_t *device, uint64_t *id)
   return next;
 }
 
-/* Queries these streams. A stream without pending work has reached all frees from before the query. */
+/* Queries all streams that have pending frees. A stream without pending work has reached all frees made
+ * before the query. */
 static void ask_streams(gp_engine_t *engine, gp_device_t *device)
 {
   gp_stream_record_t *stream_record;
@@ -113,7 +114,7 @@ static size_t count(gp_engine_t *engine, gp_device_t *device)
   return pending;
 }
 
-/* Queries the streams, and all contexts by fences. Never waits. Returns true if some of the memory no longer
+/* Queries the streams, and all contexts by fences. Never waits. Returns true if some pending memory no longer
  * counts. */
 static bool ask(gp_engine_t *engine, gp_device_t *device)
 {
@@ -148,8 +149,8 @@ static bool is_pending(gp_device_t *device)
   return any;
 }
 
-/* Returns a number that changes when a context completes work: after a timeout no thread waits again before
- * it changes. Also stores, for the report, a context whose work may delay the wait. */
+/* Returns a number that changes when a context completes work. After a timeout no thread waits again before
+ * this number changes. Also stores, for the report, a context whose work may delay the wait. */
 static uint64_t find_progress(gp_engine_t *engine, gp_oom_attempts_t *attempts)
 {
   uint64_t progress = 0;
@@ -166,7 +167,7 @@ static uint64_t find_progress(gp_engine_t *engine, gp_oom_attempts_t *attempts)
   return progress;
 }
 
-/* Returns for how long the wait may continue; 0: no longer. */
+/* Returns the time that the wait may still take; 0: the wait is over. */
 static uint64_t time_left(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   gp_failed_wait_t *failed_wait = &device->failed_pending_wait;

@@ -44,7 +44,7 @@ void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_co
   gp_list_init(&context->stream_records);
   gp_bins_init(&context->bins);
   atomic_flag_clear(&context->fences.busy);
-  atomic_init(&context->completed, 0); /* earlier work, unknown to the engine, may be pending */
+  atomic_init(&context->completed, 0); /* work from before, which the engine does not know, may be pending */
   atomic_init(&context->gone, false);
   atomic_init(&context->lost, false);
 }
@@ -57,7 +57,7 @@ static gp_context_t *make_context(gp_engine_t *engine, const gp_driver_context_t
   return context;
 }
 
-/* Includes the device in snapshots from now on. */
+/* From now on includes the device in snapshots. */
 static void note_device(gp_engine_t *engine, gp_device_t *device)
 {
   uint64_t bit = UINT64_C(1) << device->ordinal;
@@ -90,8 +90,7 @@ static void file(gp_engine_t *engine, gp_context_t *context)
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   context->next_any = engine->all_contexts;
   engine->all_contexts = context;
-  (void)gp_covered_raise(
-      engine); /* first: keeps what the other contexts have completed; the new one has completed nothing */
+  (void)gp_covered_raise(engine); /* before the new context, which has completed nothing, is added */
   gp_list_push_back(&engine->contexts, &context->live_link);
   gp_known_streams_add_context(engine, context);
   if (!context->driver.is_primary && !engine->is_plain)
@@ -99,18 +98,18 @@ static void file(gp_engine_t *engine, gp_context_t *context)
   gp_lock_take(&context->device->lock);
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   gp_list_push_back(
-      &context->device->async_context.device_link, &context->device_link); /* before async_context */
+      &context->device->async_context.device_link, &context->device_link); /* goes before async_context */
   gp_lock_release(&context->device->lock);
 }
 
-/* Returns the live record of a handle, or NULL. */
+/* Returns the live record of a context handle, or NULL. */
 static gp_context_t *find_valid(gp_engine_t *engine, const gp_driver_context_t *driver_context)
 {
   gp_lock_take(&engine->contexts_lock);
   gp_context_t *context = find_live(engine, driver_context->handle);
   gp_lock_release(&engine->contexts_lock);
   if (context && context->driver.id != driver_context->id) {
-    gp_engine_context_lost(engine, context); /* it ended unnoticed, and the driver reused the handle */
+    gp_engine_context_lost(engine, context); /* ended unnoticed, and the driver reused the handle */
     return NULL;
   }
   return context;
@@ -127,7 +126,7 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
     return NULL;
 
   gp_lock_take(&engine->contexts_lock);
-  known = find_live(engine, driver_context->handle); /* another thread may have added it meanwhile */
+  known = find_live(engine, driver_context->handle); /* another thread may have added the record meanwhile */
   if (!known)
     file(engine, made);
   gp_lock_release(&engine->contexts_lock);
@@ -160,7 +159,7 @@ bool gp_context_is_lost(const gp_context_t *context)
   return atomic_load_explicit(&context->lost, memory_order_acquire);
 }
 
-/* Ends a block's use by the program or, if it was freed, by the device. */
+/* Ends the use of a block by the program or, if the program has freed the block, by the device. */
 static void end_use(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   if (block->state == GP_STATE_BOUND) {
@@ -180,7 +179,7 @@ static void end_use(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 static void end_parts(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns)
 {
   for (gp_list_t *link = context->blocks.next; link != &context->blocks; link = link->next) {
-    gp_block_t *block = gp_list_entry(link, gp_block_t, all); /* remains in the list when it is joined */
+    gp_block_t *block = gp_list_entry(link, gp_block_t, all); /* joining the block leaves it in the list */
     bool is_used = block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED ||
                    block->state == GP_STATE_DEFERRED || block->state == GP_STATE_BOUND ||
                    block->state == GP_STATE_QUARANTINED;
@@ -192,8 +191,8 @@ static void end_parts(gp_engine_t *engine, gp_context_t *context, uint64_t now_n
   }
 }
 
-/* Drops one block of a lost context, except RELEASING blocks, which the releasing thread ends, and mapped
- * memory (gp_map_range_lose). The caller holds the device's lock. */
+/* Drops one block of a lost context. Leaves RELEASING blocks to the thread that releases them, and mapped
+ * memory to gp_map_range_lose. The caller holds the device's lock. */
 static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   if (block->state == GP_STATE_RELEASING || (block->segment && block->segment->range))
@@ -242,11 +241,12 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_lock_take(&device->lock);
   gp_free_events_fini(context);
   gp_lock_release(&device->lock);
-  /* Its fences ended with it, and no memory waits for it any more. */
+  /* The context's fences have ended with it, and no memory waits for the context any more. */
   gp_advance(engine);
 }
 
-/* Drops every live context that matches, one at a time, because gp_engine_context_lost takes the lock. */
+/* Marks every live context that matches as lost, one at a time, because gp_engine_context_lost takes the
+ * lock. */
 static void lose_all(
     gp_engine_t *engine, bool (*matches)(const gp_context_t *context, int device), int device)
 {

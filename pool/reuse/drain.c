@@ -5,7 +5,7 @@
 #include "pool/serve/heaps.h"
 #include "pool/reuse/stream_points.h"
 
-/* Makes at most `most` covered blocks of the context idle, and returns how many. */
+/* Makes at most `most` covered blocks of the context idle, and returns the number of blocks. */
 static unsigned drain_context(
     gp_engine_t *engine, gp_context_t *context, uint64_t covered, uint64_t now_ns, unsigned most)
 {
@@ -48,7 +48,7 @@ void gp_drain_locked(gp_engine_t *engine, gp_device_t *device)
 
 static void drain_device(gp_engine_t *engine, gp_device_t *device, bool with_heaps)
 {
-  uint64_t covered = gp_covered(engine); /* read once: ignores frees by other threads meanwhile */
+  uint64_t covered = gp_covered(engine); /* read once, so that concurrent frees do not prolong the loop */
   unsigned moved;
 
   gp_assert(!gp_holds_engine_lock());
@@ -86,7 +86,7 @@ bool gp_drain_by_own_context(gp_engine_t *engine, gp_device_t *device, unsigned 
       most--;
       if (!has_passed(block))
         continue;
-      block->free_epoch = 0; /* other contexts do not matter, as in stream_points.c */
+      block->free_epoch = 0; /* no other context needs to complete the epoch, as in stream_points.c */
       gp_stamp_complete(engine, block, now_ns, now_ns);
       moved = true;
     }

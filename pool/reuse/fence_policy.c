@@ -19,10 +19,10 @@ static bool is_nearly_full(const gp_engine_t *engine, const gp_device_t *device,
 }
 
 /*
- * Returns true if a free needs a fence. An allocation may wait for work from before the free of its memory,
- * as the driver's free would have, but not for later work (wait.h). A fence recorded right at the free
- * distinguishes the two. It matters if the freed bytes are a 64th of the device or of its limit, or if the
- * device is nearly full.
+ * Returns true if a free needs a fence. A later allocation may wait for work submitted before the free of its
+ * memory, as the driver's free would have, but not for newer work (wait.h). A fence recorded right at the
+ * free separates the two. That matters if the freed bytes are at least a 64th of the device or of its limit,
+ * or if the device is nearly full.
  */
 static bool is_needed(const gp_engine_t *engine, const gp_device_t *device, uint64_t freed)
 {
@@ -31,8 +31,8 @@ static bool is_needed(const gp_engine_t *engine, const gp_device_t *device, uint
   return freed >= whole / FENCED_DIVISION || is_nearly_full(engine, device, whole);
 }
 
-/* Returns the bytes deferred since the last fence, or on drivers without fences since the last completion
- * proof, including this block. */
+/* Returns the bytes deferred since the last fence, including this block. On drivers without fences, returns
+ * the bytes deferred since the last completion proof. */
 static uint64_t freed_with(const gp_engine_t *engine, const gp_block_t *block)
 {
   const gp_device_t *device = block->context->device;
@@ -59,8 +59,8 @@ bool gp_fence_policy_refuses(const gp_engine_t *engine, const gp_block_t *block,
              is_nearly_full(engine, device, whole_of(device)));
 }
 
-/* Returns true if an early fence is worthwhile: while more memory is idle than deferred, the next
- * request probably finds an idle block without it. */
+/* Returns true if an early fence is worthwhile. While more memory is idle than deferred, the next request
+ * probably finds an idle block without a fence. */
 static bool is_worth_knowing(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
 {
   if (!gp_clock_is_read(engine))
@@ -68,8 +68,9 @@ static bool is_worth_knowing(const gp_engine_t *engine, gp_device_t *device, uin
   return gp_device_idle(device) <= gp_device_pending(device) && gp_fences_have_time(engine, now_ns);
 }
 
-/* Returns true if a free may soon have to wait (wait_in_free.h). It will wait until only half of the bound is
- * deferred, so there should be a fence from when a little more than half was deferred. */
+/* Returns true if a free may soon have to wait (wait_in_free.h). Such a free waits until only half of the
+ * bound is deferred. For that the pool needs a fence from the time when a little more than half was deferred.
+ */
 static bool is_wait_near(const gp_engine_t *engine, const gp_context_t *context)
 {
   uint64_t quarter = gp_deferred_bound(engine, context->device) / 4;
@@ -120,8 +121,9 @@ static bool would_grow_much(const gp_device_t *device, const gp_bin_t *bin)
              deferred >= gp_device_stats(device)->allocated_bytes.current / FENCED_DIVISION);
 }
 
-/* Returns true if polling fences may provide a block for the request. With is_cut any deferred part of a
- * segment may serve, and the pool would otherwise grow by a segment. The caller holds the device's lock. */
+/* Returns true if polling fences may provide a block for the request. With is_cut, any deferred part of a
+ * segment may serve the request, and without one the pool would grow by a segment. The caller holds the
+ * device's lock. */
 static bool is_worth_asking(const gp_engine_t *engine, const gp_context_t *context, uint64_t class_bytes,
     bool is_cut, uint64_t now_ns)
 {

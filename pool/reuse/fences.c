@@ -4,8 +4,8 @@
 #include "pool/reuse/mode.h"
 #include "pool/reuse/stamps.h"
 
-/* Stores the live contexts of one device, or of all if device is NULL, and returns their number. lagging:
- * only those that have not completed all frees. */
+/* Stores the live contexts of the device, or of all devices if it is NULL, and returns their number. With
+ * `lagging`, stores only contexts that have not completed all frees. */
 static int find_contexts(
     gp_engine_t *engine, const gp_device_t *device, bool lagging, gp_context_t **array, int capacity)
 {
@@ -29,8 +29,8 @@ int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context
   return find_contexts(engine, device, true, array, capacity);
 }
 
-/* Takes exclusive use of the context's fences until give. Returns false if another thread uses them, during a
- * driver call. */
+/* Takes exclusive use of the context's fences until give() is called. Returns false if another thread is
+ * using them in a driver call. */
 static bool try_take(gp_context_t *context)
 {
   return !atomic_flag_test_and_set_explicit(&context->fences.busy, memory_order_acquire);
@@ -65,7 +65,7 @@ static void note_failure(gp_engine_t *engine, gp_context_t *context, int code)
 }
 
 /* Queries the outstanding fences, oldest first, until one is not complete. Returns false if the context has
- * ended. The caller has taken the fences. */
+ * ended. The caller has exclusive use of the fences. */
 static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
 {
   gp_fences_t *fences = &context->fences;
@@ -76,7 +76,7 @@ static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
     if (code == engine->driver.ops->code_not_ready)
       return true;
     fences->count--;
-    fences->first = fences->count > 0 ? (fences->first + 1) % GP_FENCE_SLOTS : 0; /* needs few events */
+    fences->first = fences->count > 0 ? (fences->first + 1) % GP_FENCE_SLOTS : 0; /* reuses low slots */
     if (code == 0)
       gp_epoch_complete(context, fence->epoch);
     else
@@ -86,9 +86,9 @@ static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
 }
 
 /*
- * Frees a slot when all are used: drops the fence with the least time between its neighbours, so that the
- * others are spread over the pending work, however much that is. Keeps the oldest fence, because otherwise
- * none might ever complete. The caller has taken the fences.
+ * Frees a slot when all are used, by dropping the fence that was recorded closest in time to its neighbours.
+ * The others then remain spread over the pending work, however much there is. Keeps the oldest fence, because
+ * otherwise none might ever complete. The caller has exclusive use of the fences.
  */
 static void make_slot(gp_engine_t *engine, gp_fences_t *fences)
 {
@@ -108,10 +108,11 @@ static void make_slot(gp_engine_t *engine, gp_fences_t *fences)
   for (unsigned i = given_up; i + 1 < fences->count; i++)
     *slot(fences, i) = *slot(fences, i + 1);
   fences->count--;
-  *slot(fences, fences->count) = fence; /* the free slot keeps its handle for reuse */
+  *slot(fences, fences->count) = fence; /* the free slot keeps the event's handle for reuse */
 }
 
-/* Records a fence in the context. Returns false if the driver failed. The caller has taken the fences. */
+/* Records a fence in the context. Returns false if the driver failed. The caller has exclusive use of the
+ * fences. */
 static bool record_fence(gp_engine_t *engine, gp_context_t *context, bool at_free)
 {
   gp_fences_t *fences = &context->fences;
@@ -119,7 +120,7 @@ static bool record_fence(gp_engine_t *engine, gp_context_t *context, bool at_fre
   if (fences->count == GP_FENCE_SLOTS)
     make_slot(engine, fences);
   gp_fence_t *fence = slot(fences, fences->count);
-  fence->epoch = gp_epoch_begin(engine); /* begins before the record, which does not cover frees after it */
+  fence->epoch = gp_epoch_begin(engine); /* first, because the fence does not cover later frees */
   int code = gp_driver_fence_record(engine, &context->driver, &fence->handle);
   fence->recorded_ns = gp_now(engine);
   fence->at_free = at_free;
@@ -131,8 +132,8 @@ static bool record_fence(gp_engine_t *engine, gp_context_t *context, bool at_fre
   return code == 0;
 }
 
-/* Polls the fences of one context. twice: also queries the fence that it has just recorded. The caller has
- * taken the fences. */
+/* Polls the fences of one context. With `twice`, also queries the fence that it has just recorded. The caller
+ * has exclusive use of the fences. */
 static void poll_context(gp_engine_t *engine, gp_context_t *context, bool twice)
 {
   if (!atomic_load(&context->lost) && ask_fences(engine, context) && context->fences.count == 0 &&
@@ -184,8 +185,9 @@ bool gp_fences_ask(gp_engine_t *engine, gp_context_t *context)
   return asks;
 }
 
-/* engine->fences_due_ns is the moment when a hundredth of the elapsed time will have paid for all time spent
- * so far. If it is in the past, budget is left; at most SAVED_NS of elapsed time is saved up. */
+/* Early fences may take a hundredth of the elapsed time. engine->fences_due_ns is the time at which that
+ * share will equal the time spent so far. If it is in the past, budget is left. At most SAVED_NS of elapsed
+ * time is saved up. */
 #define SHARE_OF_TIME 100
 #define SAVED_NS      UINT64_C(50000000)
 
@@ -228,8 +230,8 @@ bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed)
   return true;
 }
 
-/* Records a fence and queries it. Returns true if it is complete, so that the context is idle. The caller has
- * taken the fences, and none is outstanding. */
+/* Records a fence and queries it. Returns true if the fence is complete, so that the context is idle. The
+ * caller has exclusive use of the fences, and none is outstanding. */
 static bool passes_at_once(gp_engine_t *engine, gp_context_t *context, bool at_free)
 {
   if (!record_fence(engine, context, at_free))

@@ -12,17 +12,17 @@
 #define LAST_OF_DEFAULTS 2
 
 /*
- * Records are in engine->known_streams, in ascending order of serials; contexts_lock guards the list. While
- * asked is set, one thread queries the driver about the stream, without the lock, and has exclusive use of
- * the other members. If is_removed is set afterwards, the record is no longer in the list, and that thread
- * frees it.
+ * A stream that the library knows. engine->known_streams lists these records in ascending order of serials,
+ * and contexts_lock guards the list. While `asked` is set, one thread queries the driver about the stream,
+ * without the lock, and has exclusive use of the other members. If is_removed is set afterwards, the record
+ * is no longer in the list, and that thread frees it.
  */
 typedef struct known {
   gp_list_t link;
   gp_context_t *context;
   uint64_t handle; /* DEFAULT: the context's default stream */
   uint64_t serial;
-  bool was_busy; /* had pending work at the last query */
+  bool was_busy; /* the stream had pending work at the last query */
   bool asked;
   bool is_removed;
 } known_t;
@@ -38,14 +38,14 @@ void gp_known_streams_miss(gp_engine_t *engine)
   atomic_store(&engine->has_unknown_streams, true);
 }
 
-/* Returns the list. The caller holds contexts_lock. */
+/* Returns the list of known streams. The caller holds contexts_lock. */
 static gp_list_t *all(gp_engine_t *engine)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   return &engine->known_streams;
 }
 
-/* The caller holds contexts_lock. */
+/* Adds a stream to the list. The caller holds contexts_lock. */
 static void add(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
 {
   known_t *stream = calloc(1, sizeof(*stream));
@@ -70,7 +70,7 @@ void gp_known_stream_add(gp_engine_t *engine, gp_context_t *context, uint64_t ha
   gp_lock_release(&engine->contexts_lock);
 }
 
-/* The caller holds contexts_lock. */
+/* Removes a stream from the list. The caller holds contexts_lock. */
 static void take_out(const gp_engine_t *engine, known_t *stream)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock) && !stream->is_removed);
@@ -80,8 +80,8 @@ static void take_out(const gp_engine_t *engine, known_t *stream)
     free(stream);
 }
 
-/* Takes exclusive use of a stream's record until give; returns NULL if the stream is not known. Waits for a
- * thread that queries the stream. */
+/* Takes exclusive use of a stream's record until give() is called. Returns NULL if the stream is not known.
+ * Waits while another thread queries the stream. */
 static known_t *take(gp_engine_t *engine, uint64_t handle)
 {
   for (;;) {
@@ -102,7 +102,8 @@ static known_t *take(gp_engine_t *engine, uint64_t handle)
   }
 }
 
-/* Ends the exclusive use of a record. is_over: the program destroys the stream, so the record is removed. */
+/* Ends the exclusive use of a record. With is_over, removes the record, because the program destroys the
+ * stream. */
 static void give(gp_engine_t *engine, known_t *stream, bool is_over)
 {
   gp_lock_take(&engine->contexts_lock);
@@ -126,9 +127,9 @@ static int query(gp_engine_t *engine, const known_t *stream)
   return code != 0 ? code : gp_driver_stream_query(engine, context, LAST_OF_DEFAULTS);
 }
 
-/* Returns true if the stream has pending work. With the default stream it also queries the per-thread stream
- * of the calling thread, but it cannot query those of other threads. Counts the stream in streams_got_through
- * if it had work at the last query and has none now. */
+/* Returns true if the stream has pending work. For the default stream, also queries the per-thread stream of
+ * the calling thread; those of other threads cannot be queried. Counts the stream in streams_got_through if
+ * it had work at the last query and has none now. */
 static bool is_busy_now(gp_engine_t *engine, known_t *stream)
 {
   gp_context_t *context = stream->context;
@@ -145,7 +146,8 @@ static bool is_busy_now(gp_engine_t *engine, known_t *stream)
   return is_busy;
 }
 
-/* Notes pending work of a stream that is about to be destroyed, because it cannot be queried afterwards. */
+/* Records whether a stream that is about to be destroyed has pending work, because the stream cannot be
+ * queried afterwards. */
 static void note_work(gp_engine_t *engine, known_t *stream)
 {
   bool may_ask = gp_engine_enter_question(engine);
@@ -183,8 +185,8 @@ void gp_known_streams_drop_context(gp_engine_t *engine, const gp_context_t *cont
       take_out(engine, stream);
 }
 
-/* Takes exclusive use of the first record with a greater serial until give; returns NULL if there is none.
- * Skips records that other threads are querying, and sets *ret_skipped if there are any. */
+/* Takes exclusive use, until give() is called, of the first record with a greater serial. Returns NULL if
+ * there is none. Skips records that other threads are querying, and sets *ret_skipped if there are any. */
 static known_t *take_next(gp_engine_t *engine, uint64_t serial, bool *ret_skipped)
 {
   known_t *next = NULL;
@@ -225,7 +227,7 @@ bool gp_known_streams_are_idle(gp_engine_t *engine)
   gp_assert(!gp_holds_engine_lock());
   if (!are_kept(engine) || !gp_engine_enter_question(engine))
     return false;
-  while ((stream = take_next(engine, serial, &is_busy))) { /* queries all, to notice progress */
+  while ((stream = take_next(engine, serial, &is_busy))) { /* queries all streams, to notice progress */
     serial = stream->serial;
     is_busy |= is_busy_now(engine, stream);
     give(engine, stream, false);

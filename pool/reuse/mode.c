@@ -11,11 +11,11 @@ typedef enum change {
   CHANGE_ACCEPT,
   CHANGE_SUSPEND,
   CHANGE_RESUME,
-  CHANGE_STOP, /* no effect on an engine that forwards permanently */
+  CHANGE_STOP, /* does nothing if the engine forwards permanently */
   CHANGE_DIE,
 } change_t;
 
-/* Makes a transition of engine->service, and returns its value before. count: the suspensions and captures
+/* Changes engine->service, and returns its previous value. `count` is the number of suspensions and captures
  * that begin or end, in the units of mode.h. */
 static uint64_t change_service(gp_engine_t *engine, change_t change, uint64_t count)
 {
@@ -70,16 +70,19 @@ void gp_engine_note_result(gp_engine_t *engine, int code)
   if (code == 0 || !engine->driver.ops->code_is_sticky || !engine->driver.ops->code_is_sticky(code))
     return;
   if (forwards_for_good(change_service(engine, CHANGE_DIE, 0)) || code == engine->driver.ops->code_ended)
-    return; /* code_ended: other threads still run while the process exits */
+    return; /* for code_ended, because other threads still run while the process exits */
   gp_log(
       GP_LOG_ERROR, "the driver reported sticky error %d, so the context is unusable; pooling stops", code);
-  gp_mode_record(engine, gp_engine_mode(engine)); /* releases nothing: driver calls would fail */
+  gp_mode_record(engine, gp_engine_mode(engine)); /* releases no memory, because driver calls would fail */
 }
 
-/* Suspensions exclude the engine's own driver calls. Each side first increments its count and then reads the
- * count of the other, in sequentially consistent order, so that they cannot both miss each other.
+/*
+ * The common end of the gp_engine_enter functions. Suspensions exclude the engine's own driver calls. A
+ * suspension and a call each first increment their own count and then read the count of the other, in
+ * sequentially consistent order. So they cannot both miss each other.
  *
- * Returns may_call, the result of that read; if it is false, uncounts the call first. */
+ * may_call is the result of that read, and is returned. If it is false, uncounts the call first.
+ */
 static bool entered(gp_engine_t *engine, bool may_call)
 {
   if (may_call)
@@ -135,7 +138,8 @@ void gp_engine_leave_wait(gp_engine_t *engine)
  * Waits for the engine's own driver calls, after the caller has counted the suspension. Waits for calls that
  * wait for the device (own_waits) only for GP_AWAIT_CALLS_NS, because the device's work may need the calling
  * thread to continue. Such a call must reach the driver before the program's call does. After that time it
- * has, because it is only a few instructions from the check for suspensions to the driver.
+ * has reached the driver, because only a few instructions separate the driver call from its check for
+ * suspensions.
  */
 static void await_own_calls(gp_engine_t *engine)
 {
@@ -184,9 +188,9 @@ void gp_engine_resume(gp_engine_t *engine)
   atomic_fetch_sub(&engine->endings, 1);
 }
 
-/* Each thread that has begun a capture of reach GP_REACH_THREAD has a number, which is never reused. */
+/* Numbers of threads that have begun a capture of reach GP_REACH_THREAD. A number is never reused. */
 static _Atomic uint64_t last_capturer;
-static _Thread_local uint64_t own_capturer __attribute__((tls_model("initial-exec"))); /* 0: no number yet */
+static _Thread_local uint64_t own_capturer __attribute__((tls_model("initial-exec"))); /* 0: none yet */
 
 bool gp_mode_thread_captures(const gp_engine_t *engine)
 {
@@ -197,8 +201,8 @@ bool gp_mode_thread_captures(const gp_engine_t *engine)
   return captures;
 }
 
-/* Returns the entry of that thread and owner, or with thread 0 the first free entry; NULL if there is none.
- * The caller holds contexts_lock. */
+/* Returns the entry of the thread with this number and owner; NULL if there is none. With thread 0, returns
+ * the first free entry. The caller holds contexts_lock. */
 static gp_capturer_t *find_capturer(gp_engine_t *engine, uint64_t thread, const gp_context_t *owner)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
@@ -210,8 +214,8 @@ static gp_capturer_t *find_capturer(gp_engine_t *engine, uint64_t thread, const 
   return NULL;
 }
 
-/* Notes the calling thread as capturing, before the capture is counted, so that none of its requests comes in
- * between. Returns false if there is no free entry. The caller holds contexts_lock. */
+/* Registers the calling thread as capturing. Called before the capture is counted, so that no request of the
+ * thread comes in between. Returns false if there is no free entry. The caller holds contexts_lock. */
 static bool note_capturer(gp_engine_t *engine, gp_suspension_t *suspension)
 {
   gp_capturer_t *place = find_capturer(engine, 0, NULL);
@@ -226,7 +230,7 @@ static bool note_capturer(gp_engine_t *engine, gp_suspension_t *suspension)
   return true;
 }
 
-/* Returns the unit of engine->service that counts the suspension. If more threads capture than there are
+/* Returns the unit of engine->service in which the suspension counts. If more threads capture than there are
  * entries, the capture reaches all threads. */
 static uint64_t unit_of(gp_engine_t *engine, gp_reach_t reach, gp_suspension_t *suspension)
 {
@@ -295,8 +299,8 @@ bool gp_engine_pools(const gp_engine_t *engine)
   return engine->type->keeps_blocks && gp_engine_service(engine) == GP_SERVICE_POOL;
 }
 
-/* ASIDE and DEAD take precedence even if the engine refuses requests, because they remain when a new limit is
- * set. */
+/* ASIDE and DEAD take precedence even if the engine refuses requests, because they are still true after a new
+ * limit is set. */
 gp_mode_t gp_engine_mode(const gp_engine_t *engine)
 {
   uint64_t service = atomic_load(&engine->service);

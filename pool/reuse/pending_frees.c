@@ -20,8 +20,8 @@ static void note_stream(const gp_device_t *device, gp_pending_free_t *pending, c
   pending->freed_as = ++stream_record->frees;
 }
 
-/* Adds a free for which the host has no memory for a record: its bytes count, small allocations as a whole
- * page, until every context has completed the newest such free. */
+/* Adds a free without a record, because the host is out of memory. The bytes count until every context has
+ * completed the newest such free. A small allocation counts as a whole page. */
 static void add_unlisted(gp_engine_t *engine, gp_device_t *device, const gp_pending_free_t *free)
 {
   gp_supply_t supply = free->supply == GP_SUPPLY_PLAIN ? GP_SUPPLY_PLAIN : GP_SUPPLY_APART;
@@ -58,7 +58,7 @@ void gp_pending_free_add(
   note_stream(device, &own, order);
   gp_lock_fence(); /* as in gp_stamp, see reuse/stamps.h */
   own.epoch = atomic_load(&engine->epoch);
-  gp_stamps_raise(&engine->newest_free_epoch, own.epoch); /* so that fences are recorded behind the free */
+  gp_stamps_raise(&engine->newest_free_epoch, own.epoch); /* so that fences are recorded after the free */
   if (pending) {
     *pending = own;
     add_listed(engine, device, pending);
@@ -124,7 +124,7 @@ void gp_pending_frees_passed(gp_engine_t *engine, gp_device_t *device,
     const gp_stream_record_t *stream_record, uint64_t id, uint64_t epoch)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (atomic_load(&stream_record->id) != id) /* it has ended: the answer may be for another stream */
+  if (atomic_load(&stream_record->id) != id) /* the stream has ended: the result may be for another one */
     return;
   GP_LIST_EACH_SAFE(&device->pending_frees, gp_pending_free_t, link, pending)
     if (pending->stream_record == stream_record && pending->record_id == id && pending->epoch <= epoch)

@@ -26,8 +26,8 @@ void gp_stream_point_passed(const gp_stream_point_t *point)
   gp_lock_release(&point->device->lock);
 }
 
-/* Returns the slot for a point of the stream_record: its current slot, a free slot or one of a stream
- * that has ended, or the oldest slot. */
+/* Returns the slot of `by` in which to store a point of stream_record: the slot that already has a point of
+ * that stream, else a slot that is free or whose stream has ended, else the oldest slot. */
 static gp_stream_point_t *place_of(gp_stream_record_t *by, const gp_stream_record_t *stream_record)
 {
   gp_stream_point_t *ended = NULL;
@@ -63,7 +63,7 @@ static gp_block_t *take_before(gp_engine_t *engine, const gp_stream_point_t *poi
   gp_block_t *block = is_cut ? gp_bound_find(point->stream_record, fit->fresh, point->frees)
                              : gp_stream_block_find_before(point->stream_record, fit, point->frees);
 
-  /* Memory ends with its context, but the waiting stream may belong to another one. */
+  /* The memory ends with its context, but the waiting stream may belong to another context. */
   if (!block || block->context != arena)
     return NULL;
   if (is_cut)
@@ -87,7 +87,7 @@ gp_block_t *gp_stream_points_take(
   return block;
 }
 
-/* Makes at most `most` blocks of one bin idle, and returns how many. */
+/* Makes at most `most` blocks of one bin idle, and returns the number of blocks. */
 static unsigned drain_bin(gp_engine_t *engine, const gp_stream_record_t *stream_record,
     gp_bin_entry_t *newest, uint64_t now_ns, unsigned most)
 {
@@ -98,7 +98,7 @@ static unsigned drain_bin(gp_engine_t *engine, const gp_stream_record_t *stream_
     next = entry->next;
     if (block->freed_as > stream_record->passed)
       continue;
-    block->free_epoch = 0; /* reusable by all: other streams and contexts do not matter */
+    block->free_epoch = 0; /* any request may reuse the block, so no context needs to complete the epoch */
     gp_stamp_complete(engine, block, now_ns, now_ns);
     moved++;
   }

@@ -1,17 +1,16 @@
 /*
- * Points of streams are another completion proof for memory freed in stream order (stream_records.h). The
- * memory may be reused in two cases:
- *
- * - The device has reached a point that lies behind the free. Every use was ordered before the point, so any
- *   request may get the memory, whatever other streams and contexts do. This also holds for memory of
+ * Points of streams are another completion proof for memory freed in stream order (stream_records.h). They
+ * allow reuse in two cases:
+ * - The device has reached a point that comes after the free. Every use was ordered before the point, so any
+ *   request may reuse the memory, whatever other streams and contexts do. This also holds for memory of
  *   cudaMalloc that cudaFreeAsync frees.
  * - Another stream waits for such a point (cudaStreamWaitEvent). Later requests in that stream are ordered
- *   behind the point and may get the memory. The driver's own pool does the same (cuda.h,
+ *   after the point and may reuse the memory. The driver's own pool does the same (cuda.h,
  *   CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES).
  *
- * In a blocking stream only an operation of the stream can be a point behind a free: natively the free itself
- * is an operation, behind the work of the legacy default stream (stream_records.h). gp_stream_record_point
- * ensures this.
+ * In a blocking stream, only an operation of the stream can be a point after a free. Without the library the
+ * free itself is such an operation, ordered after the work of the legacy default stream (stream_records.h).
+ * gp_stream_record_point ensures the same order.
  *
  * Any thread may call these functions.
  */
@@ -22,9 +21,9 @@
 #include "pool/engine_record.h"
 
 /*
- * Returns true if the program uses stream-ordered memory, because only then points are worth their cost.
- * gp_stream_points_want must be called before the program's first stream-ordered call. It misses a record of
- * an event that another thread began just before. This is harmless: if two threads record one event
+ * Returns true if the program uses stream-ordered memory; only then are points worth their cost.
+ * gp_stream_points_want must be called before the program's first stream-ordered call. It misses an event
+ * record that another thread began just before. This is harmless: if two threads record one event
  * concurrently, the program can rely on neither record.
  */
 static inline bool gp_stream_points_are_wanted(const gp_engine_t *engine)
@@ -45,22 +44,23 @@ static inline void gp_stream_points_want(gp_engine_t *engine)
     atomic_store(&engine->has_async_calls, true);
 }
 
-/* Notes that the device has reached the point. The caller holds no device's lock. */
+/* Records that the device has reached the point. The caller holds no device's lock. */
 void gp_stream_point_passed(const gp_stream_point_t *point);
 
-/* Notes that the stream `by` waits for the point on the device, so that its later work runs behind the point.
- * by is NULL if the stream has no record. The caller holds no lock. */
+/* Records that the stream `by` waits for the point on the device, so that its later work runs after the
+ * point. `by` is NULL if the stream has no record. The caller holds no lock. */
 void gp_stream_point_awaited(gp_stream_record_t *by, const gp_stream_point_t *point);
 
-/* Takes a block of the arena that was freed before a point for which the stream waits out of its queue;
- * returns NULL if there is none. is_cut: takes a part of fit->fresh bytes. The caller holds the device's
- * lock. */
+/* Returns a block of the arena that was freed before a point for which the stream `by` waits, and removes it
+ * from its queue. Returns NULL if there is none. With is_cut, takes a part of fit->fresh bytes. The caller
+ * holds the device's lock. */
 struct gp_block *gp_stream_points_take(gp_engine_t *engine, gp_stream_record_t *by, const gp_context_t *arena,
     const struct gp_fit *fit, bool is_cut);
 
 /*
- * Makes at most `most` blocks idle that were freed before points that the device has reached, and returns how
- * many; the next call continues. drain_one does this for one stream. The caller holds the device's lock.
+ * gp_stream_points_drain makes at most `most` blocks idle that were freed before points that the device has
+ * reached. Returns the number of blocks; the next call continues where this one stopped.
+ * gp_stream_points_drain_one does this for one stream. The caller holds the device's lock.
  */
 unsigned gp_stream_points_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns, unsigned most);
 unsigned gp_stream_points_drain_one(

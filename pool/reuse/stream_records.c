@@ -20,12 +20,12 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-/* Destructor of the key: the thread has ended, and all its calls have returned. */
+/* Destructor of the thread-specific key. The thread has ended, and all its calls have returned. */
 static void thread_ended(void *value)
 {
   gp_submitter_t *submitter = value;
 
-  gp_own_submitter = NULL; /* another destructor may submit work, and then gets a new submitter */
+  gp_own_submitter = NULL; /* a later destructor that submits work gets a new submitter */
   atomic_fetch_add(&submitter->owners, 1);
   atomic_store(&submitter->in_use, false);
 }
@@ -61,16 +61,16 @@ bool gp_submitter_init(void)
     while (!atomic_compare_exchange_weak(&submitters, &submitter->next, submitter)) {
     }
   }
-  /* Without the key the submitter stays in use after the thread has ended, which only wastes one record. */
+  /* Without the key the submitter stays in use after the thread has ended. That only wastes one record. */
   if (has_key)
     (void)pthread_setspecific(key, submitter);
   gp_own_submitter = submitter;
   return true;
 }
 
-/* The record of the calling thread's per-thread stream, in the context of its last look-up. */
+/* The record of the calling thread's per-thread stream in the context of its last look-up. */
 static _Thread_local struct {
-  uint64_t engine; /* the engine's serial */
+  uint64_t engine; /* serial number of the engine */
   const gp_context_t *context;
   gp_stream_record_t *stream_record;
 } of_thread __attribute__((tls_model("initial-exec")));
@@ -96,7 +96,7 @@ static void begin(gp_engine_t *engine, gp_stream_record_t *stream_record, gp_con
   atomic_store(&stream_record->id, ++engine->last_record);
 }
 
-/* Returns a recycled or new record; NULL if the host has no memory. The caller holds contexts_lock. */
+/* Returns a recycled or new record, or NULL if the host has no memory. The caller holds contexts_lock. */
 static gp_stream_record_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool is_blocking)
 {
   gp_stream_record_t *stream_record;
@@ -123,7 +123,7 @@ static gp_stream_record_t *make(gp_engine_t *engine, gp_context_t *context, uint
   return stream_record;
 }
 
-/* The caller holds contexts_lock. */
+/* Ends the record of a stream. The caller holds contexts_lock. */
 static void end(gp_engine_t *engine, gp_stream_record_t *stream_record)
 {
   gp_device_t *device = stream_record->context->device;
@@ -146,7 +146,7 @@ void gp_stream_record_begin(gp_engine_t *engine, gp_context_t *context, uint64_t
   if (!engine->serves_async || !context || handle <= GP_STREAM_PER_THREAD)
     return;
   gp_lock_take(&engine->contexts_lock);
-  /* A stream that had this handle before has ended unnoticed, with its context. */
+  /* An earlier stream with this handle has ended unnoticed, with its context. */
   gp_stream_record_t *stale = gp_address_map_remove(&engine->stream_records, handle);
   if (stale)
     end(engine, stale);
@@ -167,7 +167,7 @@ void gp_stream_record_end(gp_engine_t *engine, uint64_t handle)
     end(engine, stream_record);
   gp_lock_release(&engine->contexts_lock);
   while (stream_record && atomic_load(&stream_record->users) > 0)
-    sched_yield(); /* another thread uses the stream in a driver call that does not wait */
+    sched_yield(); /* another thread uses the stream in a driver call, which does not wait */
 }
 
 void gp_stream_records_lose_context(gp_engine_t *engine, gp_context_t *context)
@@ -193,8 +193,8 @@ gp_context_t *gp_stream_record_context(const gp_stream_record_t *stream_record)
   return stream_record->context;
 }
 
-/* Returns true if the stream is the per-thread stream of a thread that has ended, and so gets no more
- * work. */
+/* Returns true if the stream is the per-thread stream of a thread that has ended, so that no more work is
+ * submitted to it. */
 static bool thread_has_ended(const gp_stream_record_t *stream_record)
 {
   const gp_submitter_t *submitter = stream_record->submitter;
@@ -214,8 +214,8 @@ bool gp_stream_record_is_passable(const gp_stream_record_t *stream_record)
   return stream_record->handle != GP_STREAM_PER_THREAD || is_own(stream_record, GP_STREAM_PER_THREAD);
 }
 
-/* Returns the record of a default stream, and creates it at first use. Also ends the records of ended
- * threads. */
+/* Returns the record of a default stream, and creates it at first use. Also ends the records of streams whose
+ * thread has ended. */
 static gp_stream_record_t *find_or_make(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
 {
   gp_stream_record_t *found = NULL;
@@ -251,7 +251,8 @@ gp_stream_record_t *gp_stream_record_of_default(gp_engine_t *engine, gp_context_
   }
   if (!gp_submitter_init())
     return NULL;
-  /* A destructor of the thread may call this after thread_ended, when the old record is no longer valid. */
+  /* A destructor of the thread may call this function after thread_ended, when the old record is no longer
+   * valid. */
   if (of_thread.engine != engine->serial || of_thread.context != context || !of_thread.stream_record ||
       !is_own(of_thread.stream_record, handle)) {
     of_thread.engine = engine->serial;
@@ -261,7 +262,7 @@ gp_stream_record_t *gp_stream_record_of_default(gp_engine_t *engine, gp_context_
   return of_thread.stream_record;
 }
 
-/* Takes a whole block for gp_stream_record_take. Its events record it as idle in between. */
+/* Takes a whole block for gp_stream_record_take. The block's events record it as idle in between. */
 static gp_block_t *take_whole(gp_engine_t *engine, gp_stream_record_t *stream_record,
     const gp_context_t *arena, const gp_fit_t *fit, uint64_t now_ns, bool *ret_entry)
 {
@@ -281,7 +282,7 @@ static gp_block_t *take_whole(gp_engine_t *engine, gp_stream_record_t *stream_re
   return block;
 }
 
-/* Returns true if an idle part is smaller than `own`, and so fits better: large pieces should stay
+/* Returns true if an idle part fits better than `own` because it is smaller: large pieces should stay
  * unsplit. */
 static bool fits_better(const gp_context_t *arena, uint64_t bytes, const gp_block_t *own)
 {
@@ -289,7 +290,7 @@ static bool fits_better(const gp_context_t *arena, uint64_t bytes, const gp_bloc
   return idle && idle->size < own->size;
 }
 
-/* Returns a part of the arena among the first `frees` in the stream, or NULL. */
+/* Returns a part of the arena that is among the first `frees` frees in the stream, or NULL. */
 static gp_block_t *find_part(
     const gp_stream_record_t *stream_record, const gp_context_t *arena, uint64_t bytes, uint64_t frees)
 {
@@ -331,9 +332,9 @@ gp_block_t *gp_stream_record_take(gp_engine_t *engine, gp_stream_record_t *strea
 }
 
 /*
- * Records an event in the stream. All streams of the context share one event, because no thread queries it or
- * waits for it. The first call creates it. If two threads create one concurrently, the later one stays unused
- * until the context ends.
+ * Records an event in the stream. All streams of a context share one event, because no thread queries it or
+ * waits for it. The first call creates the event. If two threads create one concurrently, the later one stays
+ * unused until the context ends.
  */
 static bool record(gp_engine_t *engine, const gp_stream_record_t *stream_record)
 {
@@ -348,7 +349,7 @@ static bool record(gp_engine_t *engine, const gp_stream_record_t *stream_record)
   return done;
 }
 
-/* frees_so_far and note_entered: the caller holds the device's lock. */
+/* The caller of frees_so_far and of note_entered holds the device's lock. */
 
 static uint64_t frees_so_far(const gp_stream_record_t *stream_record)
 {
@@ -363,7 +364,7 @@ static void note_entered(gp_stream_record_t *stream_record, uint64_t frees)
     stream_record->entered = frees;
 }
 
-/* Records an event in the stream, and notes that earlier frees lie before it. enter: gp_engine_enter or
+/* Records an event in the stream, and notes that earlier frees precede it. `enter` is gp_engine_enter or
  * gp_engine_enter_stream. */
 static bool put_operation(
     gp_engine_t *engine, gp_stream_record_t *stream_record, bool (*enter)(gp_engine_t *))
@@ -405,9 +406,9 @@ gp_stream_point_t gp_stream_record_point(gp_stream_record_t *stream_record, bool
   return point;
 }
 
-/* Returns the stream with the next id after `after` among those in which deferred memory of the device was
- * freed, and that the calling thread can use; NULL if there is none. The stream is not destroyed before the
- * caller decrements users. */
+/* Returns a stream in which deferred memory of the device was freed, and that the calling thread can use: the
+ * one with the next id after `after`. Returns NULL if there is none. The stream is not destroyed before the
+ * caller decrements `users`. */
 static gp_stream_record_t *next_to_ask(gp_engine_t *engine, gp_device_t *device, uint64_t after)
 {
   gp_stream_record_t *next = NULL;
@@ -449,8 +450,8 @@ void gp_stream_records_query(gp_engine_t *engine, gp_device_t *device)
   gp_lock_release(&device->lock);
 }
 
-/* A captured launch needs no event, because the work of a graph begins behind all work from before the
- * graph. */
+/* A captured launch needs no event, because the work of a graph begins after all work submitted before the
+ * graph's launch. */
 void gp_stream_record_prevent_overlap(
     gp_engine_t *engine, gp_stream_record_t *stream_record, bool is_captured)
 {
@@ -458,7 +459,7 @@ void gp_stream_record_prevent_overlap(
     atomic_store(&engine->has_programmatic, true);
   if (!stream_record || is_captured)
     return;
-  /* The program got the memory before this launch, so reuses already counts its reuse. settled is raised
+  /* The program got the memory before this launch, so `reuses` already counts its reuse. `settled` is raised
    * only after the operation is in the stream, because another thread may launch meanwhile. */
   uint64_t reuses = atomic_load(&stream_record->reuses);
   if (atomic_load(&stream_record->settled) < reuses &&
@@ -466,8 +467,8 @@ void gp_stream_record_prevent_overlap(
     gp_stamps_raise(&stream_record->settled, reuses);
 }
 
-/* Returns true for the legacy default stream, which orders other streams. This holds even if no other stream
- * is known, because the library does not see most work in other streams. */
+/* Returns true for the legacy default stream, whose operations order other streams. The result is true even
+ * if no other stream is known, because the library does not see most work in other streams. */
 static bool orders_others(const gp_stream_record_t *stream_record)
 {
   return stream_record->handle == GP_STREAM_LEGACY;

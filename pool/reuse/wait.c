@@ -12,20 +12,20 @@
 
 #define TELL_AFTER_NS UINT64_C(2000000000)
 
-/* The kind of work that a wait is for: submitted before the free of the memory, or later. */
+/* The kind of work for which a thread waits: work submitted before the memory was freed, or newer work. */
 typedef enum work { WORK_NONE, WORK_BEFORE, WORK_LATER } work_t;
 
-/* The state of one wait. before_ns and later_ns: how long it may take, by the kind of work. */
+/* The state of one wait. before_ns and later_ns limit its time for each kind of work. */
 typedef struct polling {
   gp_engine_t *engine;
-  gp_device_t *device; /* whose memory the program requests */
+  gp_device_t *device; /* device whose memory the program requests */
   gp_oom_attempts_t *attempts;
   uint64_t before_ns, later_ns;
   uint64_t last_ns;
   uint64_t pause_ns;
   bool has_paused;
-  uint64_t held_epoch; /* the epoch for which it waits, and ... */
-  uint64_t held;       /* ... the sum of `completed` of the contexts that delayed it, at the last poll */
+  uint64_t held_epoch; /* epoch for which the thread waits */
+  uint64_t held;       /* sum of `completed` over the contexts that delayed the epoch at the last poll */
 } polling_t;
 
 static polling_t begin(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts,
@@ -54,7 +54,7 @@ static work_t work_of(const gp_context_t *context, uint64_t epoch)
 }
 
 /* Restarts the time limit if a context that delays the epoch has made progress. This cannot repeat forever,
- * because such a context has only a few fences from before the wait. */
+ * because such a context has only a few fences recorded before the wait. */
 static void note_progress(polling_t *polling, uint64_t epoch, uint64_t held)
 {
   if (polling->held_epoch == epoch && polling->held != held)
@@ -87,14 +87,14 @@ static work_t find_work(polling_t *polling, uint64_t epoch)
   return found;
 }
 
-/* Returns a number that grows with the progress of the context, or without fences with that of any known
- * stream. */
+/* Returns a number that grows when the context makes progress or, on a driver without fences, when any known
+ * stream does. */
 static uint64_t progress_of(const gp_engine_t *engine, const gp_context_t *context)
 {
   return atomic_load(&context->completed) + atomic_load(&engine->streams_got_through);
 }
 
-/* Returns true if an earlier wait of that length timed out, and the context that delays the epoch has made no
+/* Returns true if an earlier wait of that length timed out and the context that delays the epoch has made no
  * progress since. */
 static bool has_timed_out(gp_engine_t *engine, uint64_t epoch, uint64_t limit_ns)
 {
@@ -144,8 +144,8 @@ static void count_wait(gp_device_t *device)
   gp_lock_release(&device->lock);
 }
 
-/* Sleeps until the next poll. Returns false if the time for this kind of work is over, or if further polls
- * are useless. */
+/* Sleeps until the next poll. Returns false if the time for this kind of work has elapsed, or if further
+ * polls are useless. */
 static bool go_on(polling_t *polling, work_t work, uint64_t epoch)
 {
   gp_engine_t *engine = polling->engine;
@@ -212,27 +212,28 @@ bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_oom_attem
   return false;
 }
 
-/* On drivers without fences: polls until no known stream has work. */
+/* Polls until no known stream has work. Used on drivers without fences. Returns false if the time has
+ * elapsed. */
 static bool wait_for_known_streams(polling_t *polling, uint64_t epoch)
 {
   gp_engine_t *engine = polling->engine;
 
   while (!gp_known_streams_are_idle(engine)) {
-    (void)find_work(polling, epoch); /* stores a context for the report */
+    (void)find_work(polling, epoch); /* stores a context in `attempts` for the report */
     if (gp_engine_service(engine) >= GP_SERVICE_DEAD || !go_on(polling, WORK_LATER, epoch))
       return false;
   }
   return true;
 }
 
-/* On a device that is always busy, progress means that all work from before `epoch` completes, then all work
- * from before the next epoch, and so on. A kernel that was submitted meanwhile and does not end prevents
- * that. */
+/* On a device that is always busy, progress means that all work submitted before `epoch` completes, then all
+ * work submitted before the next epoch, and so on. A kernel that was submitted meanwhile and does not end
+ * prevents progress. */
 bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_oom_attempts_t *attempts)
 {
   uint64_t epoch = gp_epoch_begin(engine);
   polling_t polling = begin(engine, device, attempts, GP_WAIT_BEFORE_NS, engine->patience_ns);
-  uint64_t passed_ns = 0; /* when all work from before the call was found complete; 0: not yet */
+  uint64_t passed_ns = 0; /* time at which all work from before the call was found complete; 0: not yet */
 
   gp_assert(!gp_holds_engine_lock());
   if (gp_engine_is_suspended(engine))

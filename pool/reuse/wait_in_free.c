@@ -25,8 +25,8 @@ int gp_free_a_little(gp_engine_t *engine, gp_context_t *context)
   return code;
 }
 
-/* Calls gp_free_a_little. Also returns code_out_of_memory if the engine may make no driver calls of its own,
- * for example after the device has failed. */
+/* Calls gp_free_a_little, and returns the driver's code. Also returns code_out_of_memory if the engine may
+ * make no driver calls of its own, for example after the device has failed. */
 static int wait_in_driver(gp_engine_t *engine, gp_context_t *context)
 {
   if (!gp_engine_enter_wait(engine))
@@ -36,7 +36,7 @@ static int wait_in_driver(gp_engine_t *engine, gp_context_t *context)
   return code;
 }
 
-/* Repeats the call to confirm a sticky error, and returns the second code, unless that call ran out of
+/* Repeats the call to confirm a sticky error, and returns the second code, unless the second call ran out of
  * memory. Calls the driver even after the engine has stopped its own calls, because the call replaces the
  * program's free. */
 static int confirm(gp_engine_t *engine, gp_context_t *context, int code)
@@ -47,9 +47,9 @@ static int confirm(gp_engine_t *engine, gp_context_t *context, int code)
 }
 
 /*
- * If a fence that was recorded before the driver's free is still outstanding after it, this driver's free
- * does not wait for the device. A program may then rely on a cudaFree that returns, so no free of the process
- * waits again. older_epoch: the epoch of such a fence; 0: there was none.
+ * Called after the driver's free has returned. If a fence recorded before that free is still outstanding,
+ * this driver's free does not wait for the device. A program may then rely on a cudaFree that returns, so no
+ * free of the process waits again. older_epoch is the epoch of such a fence; 0: there was none.
  */
 static void note_return(gp_engine_t *engine, gp_context_t *context, uint64_t older_epoch)
 {
@@ -67,14 +67,14 @@ static void note_return(gp_engine_t *engine, gp_context_t *context, uint64_t old
  * Waits as the driver's own free does: returns when the device has completed the work for which such a free
  * waits, with the device's error if that work failed. If no work is pending, the driver's free would not have
  * waited either. If gp_free_a_little finds no memory, the block itself is freed in the driver. A part of a
- * segment cannot be, and then nothing waits: synchronizing the whole context could take longer than the
- * driver's free, and hang.
+ * segment cannot be freed there, and then nothing waits: synchronizing the whole context could take longer
+ * than the driver's free, and hang.
  *
  * A sticky error is returned by every later call. If the error were not sticky, the program would free the
  * block again, which it no longer owns. So the driver is called twice before an error is returned.
  *
- * older_epoch: the epoch of a fence that was recorded before; 0: none. ret_made: a driver call that waits was
- * made.
+ * older_epoch is the epoch of a fence recorded before; 0: none. *ret_made is true if a driver call that waits
+ * was made.
  */
 static int wait_as_driver(gp_engine_t *engine, gp_context_t *context, gp_block_t *block, uint64_t block_id,
     uint64_t older_epoch, bool *ret_made)
@@ -102,24 +102,24 @@ int gp_free_strictly(gp_engine_t *engine, gp_context_t *context, gp_block_t *blo
 
   if (!gp_fences_are_quiet(engine, context->device)) {
     code = wait_as_driver(engine, context, block, block_id, 0, &made);
-    (void)gp_fences_are_quiet(engine, context->device); /* records the work that is complete after the wait */
+    (void)gp_fences_are_quiet(engine, context->device); /* records that the work is complete after the wait */
   }
   gp_reclaim(engine);
   return code;
 }
 
-/* LONGEST_POLL_NS: how long a free polls before it waits in the driver. POLLS_AT_FIRST: the number of polls
- * without pauses, about a millisecond, in which the driver's free would spin. After a poll found no reason to
- * wait, the next one follows when 1/LOOK_DIVISION of the bound more is deferred. REST_NS: the pause after the
- * driver's wait was impossible, so that polls take a hundredth of the time. */
+/* LONGEST_POLL_NS: time for which a free polls before it waits in the driver. POLLS_AT_FIRST: number of polls
+ * without pauses; in that time, about a millisecond, the driver's free would spin. LOOK_DIVISION: after a
+ * poll found no reason to wait, the next poll follows when 1/LOOK_DIVISION of the bound more is deferred.
+ * REST_NS: pause after the driver's wait was impossible, so that polls take a hundredth of the time. */
 #define LONGEST_POLL_NS UINT64_C(100000000)
 #define POLLS_AT_FIRST  1000u
 #define LOOK_DIVISION   8
 #define REST_NS         (100 * LONGEST_POLL_NS)
 
-/* Returns the bound: gp_deferred_bound, but at most half of the memory that is left for the program. That is
- * idle memory, and the free memory that the driver last reported or the limit leaves. The caller holds the
- * device's lock. */
+/* Returns the most bytes that a context may have deferred: gp_deferred_bound, but at most half of the memory
+ * that is left for the program. That memory is the idle memory, plus the free memory that the driver last
+ * reported or that the limit leaves. The caller holds the device's lock. */
 static uint64_t bound_of(const gp_engine_t *engine, const gp_device_t *device)
 {
   uint64_t bound = gp_deferred_bound(engine, device);
@@ -145,7 +145,7 @@ bool gp_wait_in_free_is_beyond(gp_engine_t *engine, gp_context_t *context, uint6
          !atomic_load_explicit(&engine->free_returns, memory_order_relaxed);
 }
 
-/* Returns true if at most half of the bound is deferred. If not, *ret_epoch is the epoch of the oldest
+/* Returns true if at most half of the bound is deferred. Otherwise *ret_epoch is the epoch of the oldest
  * free. */
 static bool is_relieved(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_epoch)
 {
@@ -168,7 +168,7 @@ static void note_no_reason(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
 }
 
-/* Returns when a fence of the context is complete, or after a pause. */
+/* Waits until a fence of the context is complete, or for one pause. */
 static void await_fence(gp_engine_t *engine, gp_context_t *context, unsigned *polls, uint64_t *pause_ns)
 {
   uint64_t completed = atomic_load(&context->completed);
@@ -184,8 +184,8 @@ static void await_fence(gp_engine_t *engine, gp_context_t *context, unsigned *po
   *pause_ns = gp_next_pause(*pause_ns);
 }
 
-/* Polls until at most half of the bound is deferred, or until all work from before the newest free, with the
- * epoch `last`, is complete. Returns false after LONGEST_POLL_NS. */
+/* Polls until at most half of the bound is deferred, or until all work submitted before the newest free is
+ * complete. `last` is the epoch of that free. Returns false after LONGEST_POLL_NS. */
 static bool poll(gp_engine_t *engine, gp_context_t *context, uint64_t last)
 {
   uint64_t until_ns = gp_now(engine) + LONGEST_POLL_NS;
@@ -195,13 +195,13 @@ static bool poll(gp_engine_t *engine, gp_context_t *context, uint64_t last)
   unsigned polls = 0;
 
   for (;;) {
-    if (gp_fences_poll_twice(engine)) /* then an idle context has completed everything */
+    if (gp_fences_poll_twice(engine)) /* then an idle context has completed all its work */
       gp_reclaim(engine);
     if (is_relieved(engine, context, &epoch))
       return true;
     bool is_own = atomic_load(&context->completed) < epoch;
     if (!is_own)
-      gp_reclaim(engine); /* another thread may have just proven it */
+      gp_reclaim(engine); /* another thread may just have proved the completion */
     if (gp_engine_service(engine) != GP_SERVICE_POOL || atomic_load(&context->fences.failures) != failures ||
         atomic_load(&context->gone) || (!is_own && gp_covered(engine) < epoch)) {
       note_no_reason(engine, context);

@@ -5,10 +5,10 @@
 #include "pool/limits/limit.h"
 #include "pool/space/segment.h"
 
-#define MOST_WAITS 64u /* for one request */
+#define MOST_WAITS 64u /* most events for which one request waits */
 
-/* Returns the bytes that the pool may still reserve, of *ret_whole in total; UINT64_MAX if unknown. The
- * caller holds the device's lock. */
+/* Returns the bytes that the pool may still reserve; UINT64_MAX if unknown. *ret_whole is the total from
+ * which they are taken. The caller holds the device's lock. */
 static uint64_t left_of(const gp_device_t *device, uint64_t *ret_whole)
 {
   uint64_t left = device->told_ns == 0 ? UINT64_MAX : gp_device_left(device);
@@ -71,7 +71,7 @@ gp_free_event_t *gp_wait_in_stream_record(gp_engine_t *engine, const gp_stream_o
   return event;
 }
 
-/* Returns the bytes whose stream-ordered free is pending. The caller holds the device's lock. */
+/* Returns the bytes whose stream-ordered frees are pending. The caller holds the device's lock. */
 static uint64_t pending_bytes(const gp_device_t *device)
 {
   uint64_t bytes = device->bound_bytes;
@@ -84,9 +84,9 @@ static uint64_t pending_bytes(const gp_device_t *device)
 }
 
 /*
- * Returns true if the driver's own pool would have to wait, too: if the memory that the program has not
- * freed, pending frees, and the request together exceed the device or the limit. Fragmentation in the driver
- * is ignored.
+ * Returns true if the driver's own pool would have to wait, too. That is so if the memory that the program
+ * has not freed, pending frees, and the request together exceed the device or the limit. Ignores
+ * fragmentation in the driver.
  */
 static bool is_short_natively(const gp_request_t *request)
 {
@@ -107,8 +107,8 @@ static bool is_short_natively(const gp_request_t *request)
 /* Memory that serves the request: adjacent pieces of one segment or range, or a whole block. */
 typedef struct found {
   gp_block_t *first;
-  uint64_t size;   /* of all pieces, with the unused end of the last one */
-  uint64_t newest; /* epoch of the newest free */
+  uint64_t size;   /* bytes of all pieces, including the unused end of the last one */
+  uint64_t newest; /* epoch of the newest free among the pieces */
   unsigned events;
 } found_t;
 
@@ -121,7 +121,7 @@ static unsigned count_events(const gp_block_t *block)
   return count;
 }
 
-/* Returns the smallest block that fits, with the oldest free among equals; or NULL. */
+/* Returns the smallest block that fits, or NULL. Among equal sizes, returns the one freed first. */
 static gp_block_t *find_whole(const gp_request_t *request)
 {
   gp_block_t *best = NULL;
@@ -141,8 +141,8 @@ static bool may_serve(const gp_block_t *block)
          (block->state == GP_STATE_BOUND && gp_free_events_are_complete(block));
 }
 
-/* Describes the pieces for `bytes` that begin with `first`. The result has first NULL if they do not
- * suffice. */
+/* Collects adjacent pieces, beginning with `first`, until they have `bytes` bytes. If they do not suffice,
+ * the member `first` of the result is NULL. */
 static found_t look_from(gp_block_t *first, uint64_t bytes)
 {
   found_t found = {.first = first};
@@ -158,8 +158,8 @@ static found_t look_from(gp_block_t *first, uint64_t bytes)
   return found;
 }
 
-/* Prefers small pieces, so that large ones stay unsplit, and among equals old frees, which the device reaches
- * first. */
+/* Returns true if `found` is better than `best`. Small pieces are better, so that large ones stay unsplit.
+ * Among equal sizes, old frees are better, because the device reaches them first. */
 static bool is_better(const found_t *found, const found_t *best)
 {
   return found->size < best->size || (found->size == best->size && found->newest < best->newest);
@@ -181,7 +181,7 @@ static gp_block_t *find_pieces(const gp_request_t *request)
   return best.first;
 }
 
-/* Events for which the request's stream has to wait, each with one use, and the addresses of the bytes that
+/* Events for which the request's stream has to wait, each with one use, and the addresses of the memory that
  * they cover. */
 typedef struct waits {
   gp_free_event_t *events[MOST_WAITS];
@@ -199,7 +199,7 @@ static void note(waits_t *waits, const gp_block_t *block)
   }
 }
 
-/* Drops the events that cover only bytes beyond the block, which was shrunk. */
+/* Drops the events that cover only bytes beyond the block, after the block was shrunk. */
 static void forget_rest(waits_t *waits, const gp_block_t *block)
 {
   unsigned count = 0;
@@ -228,8 +228,8 @@ static gp_block_t *take_whole(const gp_request_t *request, uint64_t now_ns, wait
   return block;
 }
 
-/* Takes the low `most` bytes of a piece out of the lists; the rest remains in them. Takes the whole piece if
- * it is not larger, or if the host has no memory for a record of the rest. */
+/* Removes the low `most` bytes of a piece from the lists; the rest of the piece remains in them. Removes the
+ * whole piece if it is not larger, or if the host has no memory for a record of the rest. */
 static void take_piece(gp_engine_t *engine, gp_block_t *piece, uint64_t most, waits_t *waits)
 {
   note(waits, piece);
@@ -248,7 +248,7 @@ static gp_block_t *take_pieces(const gp_request_t *request, waits_t *waits)
 
   if (!block || !gp_address_map_insert(&engine->blocks, block->address, block))
     return NULL;
-  gp_address_map_remove_value(&engine->blocks, block->address, block); /* the map has room for it now */
+  gp_address_map_remove_value(&engine->blocks, block->address, block); /* only makes room for it */
   take_piece(engine, block, request->size, waits);
   while (block->size < request->size) {
     gp_block_t *above = gp_segment_above(block);
@@ -282,8 +282,8 @@ static bool take(gp_request_t *request, waits_t *waits)
   return block != NULL;
 }
 
-/* Makes the stream of the request wait for the events. Returns false if the driver failed; the program does
- * not know the address yet. */
+/* Makes the request's stream wait for the events. Returns false if the driver failed; the program does not
+ * know the address yet. */
 static bool await_frees(const gp_request_t *request, const waits_t *waits)
 {
   gp_engine_t *engine = request->engine;
@@ -297,8 +297,8 @@ static bool await_frees(const gp_request_t *request, const waits_t *waits)
   return code == 0;
 }
 
-/* Defers the block of a request that failed after it was taken, even if the engine no longer pools: the
- * program does not know the address, and so will never free it. */
+/* Defers the block of a request that failed after it had taken the block. Does so even if the engine no
+ * longer pools, because the program does not know the address and so will never free the block. */
 static void give_up(const gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
