@@ -1,11 +1,11 @@
-/* The names of the engine's records. Each record has a header of its own, in the folder of the code that
- * changes it. */
+/* Declares the engine's record types. Each record is defined in its own header, in the folder of the code
+ * that changes it. */
 #ifndef GP_POOL_RECORDS_H
 #define GP_POOL_RECORDS_H
 
 #include "pool/engine.h"
 
-/* Size of a cache line in bytes. Members that different threads write lie in different cache lines. */
+/* Size of a cache line in bytes. Members that different threads write are in different cache lines. */
 #define GP_CACHE_LINE 64
 
 typedef struct gp_block gp_block_t;

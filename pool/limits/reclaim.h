@@ -12,11 +12,11 @@ void gp_reclaim(gp_engine_t *engine);
 void gp_reclaim_poll(gp_engine_t *engine);
 
 /* Waits on the host for every context that has not completed the newest epoch. Used on drivers without
- * fences, when memory has run out and nothing else can prove that freed memory is reusable. */
+ * fences, when memory has run out and no other way can prove that freed memory is reusable. */
 void gp_reclaim_synchronously(gp_engine_t *engine);
 
-/* Returns GPUPOOL_MAX_DEFERRED in bytes, the bound on freed memory that the device may still use; UINT64_MAX:
- * no bound. The caller holds the device's lock. */
+/* Returns GPUPOOL_MAX_DEFERRED in bytes, which bounds the freed memory that the device may still use.
+ * UINT64_MAX stands for no bound. The caller holds the device's lock. */
 uint64_t gp_deferred_bound(const gp_engine_t *engine, const gp_device_t *device);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * A thread first takes the block out of the map and its lists under the lock (RELEASING), then calls the
- * driver without a lock. The map comes first because the driver may return the address to another thread as
- * soon as it has freed it. If the driver refuses, the block returns to its former state.
+ * To release a block, a thread first removes it from the address map and its lists under the lock (state
+ * RELEASING). Then it calls the driver without a lock. The map comes first, because the driver may return the
+ * address to another thread as soon as it has freed the memory. If the driver refuses, the block returns to
+ * its former state.
  */
 #include "pool/limits/release.h"
 
@@ -42,8 +43,8 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block)
   gp_releases_announce(&block->context->device->releases, &block->release);
 }
 
-/* Ends an idle or deferred block that was freed in the driver, or whose context has ended. The caller holds
- * the device's lock. */
+/* Drops the record of an idle or deferred block whose memory the driver has freed, or whose context has
+ * ended. The caller holds the device's lock. */
 static void forget_unused(
     gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns)
 {
@@ -52,7 +53,7 @@ static void forget_unused(
   gp_block_forget(engine, block, why, time_ns, duration_ns);
 }
 
-/* Returns a block that the driver refused to free to its former state. If that fails, drops the block. */
+/* Returns a block, which the driver refused to free, to its former state. If that fails, drops the block. */
 static void restore(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   bool is_lost = atomic_load(&block->context->lost);
@@ -88,7 +89,7 @@ int gp_release_retained(gp_engine_t *engine, gp_block_t *block)
   return code;
 }
 
-/* A program's free of a block, during the driver call. */
+/* State of a program's free of a block during the driver call. */
 typedef struct gp_owned_free {
   gp_engine_t *engine;
   gp_block_t *block;
@@ -96,9 +97,9 @@ typedef struct gp_owned_free {
 } gp_owned_free_t;
 
 /*
- * Drops a block after its thread was cancelled in the driver's free, so that it is unknown whether the memory
- * is free. If it is not, a later free of the address is forwarded to the driver. If it is, keeping the block
- * could give one address two owners.
+ * Drops a block after its thread was cancelled in the driver's free, when it is unknown whether the memory is
+ * free. If it is not free, a later free of the address is forwarded to the driver. If it is free, keeping the
+ * block could give one address two owners.
  */
 static void forget_owned(void *arg)
 {
@@ -154,8 +155,8 @@ int gp_release_owned(
   return code;
 }
 
-/* Releases a chunk of mapped memory, whose block is RELEASING: first the handle, then the mapping. If the
- * driver refuses to unmap it, the memory stays with the pool until the next attempt. Returns the driver's
+/* Releases a chunk of mapped memory whose block is RELEASING: first the handle, then the mapping. If the
+ * driver refuses to unmap the chunk, the pool keeps the memory until the next attempt. Returns the driver's
  * code. */
 static int release_chunk(gp_engine_t *engine, const gp_block_t *block)
 {
@@ -182,8 +183,8 @@ static bool is_chunk(const gp_block_t *block)
   return block->segment && block->segment->range;
 }
 
-/* Finishes the release of a block (RELEASING, from IDLE or DEFERRED) after the driver has returned `code`.
- * The caller holds the device's lock. */
+/* Finishes the release of a block after the driver has returned `code`. The block is RELEASING, and was IDLE
+ * or DEFERRED before. The caller holds the device's lock. */
 static void finish_release(gp_engine_t *engine, gp_block_t *block, int code, gp_trim_reason_t reason,
     uint64_t start_ns, uint64_t end_ns)
 {
@@ -198,7 +199,7 @@ static void finish_release(gp_engine_t *engine, gp_block_t *block, int code, gp_
   }
 }
 
-/* Releases a block (RELEASING, from IDLE or DEFERRED), and returns the driver's code. */
+/* Releases a block, which is RELEASING and was IDLE or DEFERRED before. Returns the driver's code. */
 static int release_one(gp_engine_t *engine, gp_block_t *block, gp_trim_reason_t reason)
 {
   gp_device_t *device = block->context->device;
@@ -213,8 +214,8 @@ static int release_one(gp_engine_t *engine, gp_block_t *block, gp_trim_reason_t 
   return code;
 }
 
-/* Releases a list of blocks (RELEASING, from IDLE or DEFERRED), and returns the bytes that the driver
- * freed. */
+/* Releases a list of blocks, which are RELEASING and were IDLE or DEFERRED before. Returns the bytes that the
+ * driver freed. */
 static uint64_t release_list(
     gp_engine_t *engine, gp_device_t *device, gp_list_t *blocks, gp_trim_reason_t reason)
 {
@@ -224,7 +225,7 @@ static uint64_t release_list(
   while (!gp_list_is_empty(blocks)) {
     gp_block_t *block = gp_list_entry(blocks->next, gp_block_t, order);
     gp_list_remove(&block->order);
-    uint64_t size = block->size; /* the record is recycled with the block */
+    uint64_t size = block->size; /* read now, because the record is recycled with the block */
     if (release_one(engine, block, reason) == 0)
       bytes += size;
   }
@@ -243,7 +244,8 @@ static void choose(gp_engine_t *engine, gp_list_t *victims, gp_block_t *block)
   gp_list_push_back(victims, &block->order);
 }
 
-/* Returns the largest idle whole block, or the largest chunk if no whole block is idle, or NULL. */
+/* Returns the largest idle whole block. If no whole block is idle, returns the largest chunk that can be
+ * released, or NULL. */
 static gp_block_t *largest_of(gp_engine_t *engine, gp_device_t *device)
 {
   gp_block_t *block = gp_block_largest_idle(device);
@@ -379,7 +381,7 @@ bool gp_release_deferred(gp_engine_t *engine, gp_block_t *block, uint64_t block_
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
-  gp_assert_internal(gp_lock_is_held(&device->lock)); /* the record may belong to another block by now */
+  gp_assert_internal(gp_lock_is_held(&device->lock)); /* may be another block's record by now: check the id */
   bool is_there = block->block_id == block_id && block->state == GP_STATE_DEFERRED && !block->segment;
   if (is_there)
     gp_release_start(engine, block);

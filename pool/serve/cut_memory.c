@@ -49,7 +49,7 @@ bool gp_engine_is_mapped(gp_engine_t *engine, uint64_t address)
 
 bool gp_engine_part(gp_engine_t *engine, uint64_t address, gp_part_t *ret_part)
 {
-  /* Most callers pass the start of a block. Other addresses need a walk through the segment's blocks. */
+  /* Most callers pass the start of a block. Other addresses require a walk through the segment's blocks. */
   const gp_block_t *block = gp_engine_has_parts(engine) ? gp_find_and_lock(engine, address) : NULL;
 
   if (!block)

@@ -18,7 +18,7 @@ typedef struct gp_growth {
   uint64_t stream; /* stream of the request; 0: none */
   uint64_t size;   /* size of the segment, counted against the limit */
   gp_segment_t *segment;
-  gp_block_t *block; /* NULL, like segment, if the host has no memory for the records */
+  gp_block_t *block; /* record of the segment; NULL, like `segment`, if the host has no memory */
 } gp_growth_t;
 
 static void prepare(gp_growth_t *growth)
@@ -37,8 +37,8 @@ static void unprepare(void *arg)
   free(growth->segment);
 }
 
-/* Called after the driver has returned the address: adds the segment to the records, and gives the program
- * its low end. Returns false if the host has no memory for the map's entry. */
+/* Called after the driver has returned the address. Adds the segment to the records, and gives its low end to
+ * the program. Returns false if the host has no memory for the map's entry. */
 static bool adopt(const gp_growth_t *growth, uint64_t address, uint64_t start_ns)
 {
   gp_engine_t *engine = growth->engine;
@@ -97,8 +97,8 @@ static int grow_by(gp_growth_t *growth, uint64_t size, bool *by_limit, uint64_t 
   return code;
 }
 
-/* Called after the driver has returned the address: adds the segment to the records. The whole segment is
- * idle, and no work has used it. */
+/* Called after the driver has returned the address. Adds the segment to the records as idle; no work has used
+ * it. */
 static void adopt_idle(const gp_growth_t *growth, uint64_t address, uint64_t start_ns)
 {
   gp_engine_t *engine = growth->engine;
@@ -144,13 +144,13 @@ int gp_grow_ahead(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bo
 
 /*
  * Once parts of a segment are in use, the memory beyond the request may never be released again. The program
- * may need that memory where the pool cannot help: for its kernels, its other libraries, managed memory. So
- * the pool reserves it only while GPUPOOL_RESERVE, and at least this fraction of the device and of the limit,
- * stays free.
+ * may need that memory where the pool cannot help: for its kernels, its other libraries, or managed memory.
+ * So the pool reserves such memory only while GPUPOOL_RESERVE, and at least this fraction of the device and
+ * of the limit, stays free.
  */
 #define KEPT_DIVISION 16
 
-#define AMPLE 4 /* multiple of the needed bytes */
+#define AMPLE 4 /* free memory is ample if it is this multiple of the needed bytes */
 
 /* Returns the bytes that must stay free on the device. The caller holds the device's lock. */
 static uint64_t kept_bytes(const gp_engine_t *engine, const gp_device_t *device)
@@ -160,9 +160,9 @@ static uint64_t kept_bytes(const gp_engine_t *engine, const gp_device_t *device)
   return reserve > share ? reserve : share;
 }
 
-/* Returns true if the driver's last report of free memory, less the memory allocated since, is reliable:
- * it is recent, or leaves so many times the needed bytes that other processes would have to allocate much
- * first. The caller holds the device's lock. */
+/* Returns true if the driver's last report of free memory, less the memory allocated since, is reliable. It
+ * is reliable if it is recent. An older report is reliable if it leaves so many times the needed bytes that
+ * other processes would have to allocate much first. The caller holds the device's lock. */
 static bool can_rely(const gp_device_t *device, uint64_t needed, uint64_t now_ns)
 {
   uint64_t times = needed ? gp_device_left(device) / AMPLE / needed : 0;
@@ -208,7 +208,7 @@ int gp_grow(gp_engine_t *engine, const gp_need_t *need, bool *by_limit, uint64_t
   gp_lock_take(&device->lock);
   uint64_t held = gp_segment_held(context);
   gp_lock_release(&device->lock);
-  uint64_t least = gp_round_up(bytes, GP_SEGMENT_STEP); /* 0, like size, on overflow */
+  uint64_t least = gp_round_up(bytes, GP_SEGMENT_STEP); /* 0 on overflow, as is `size` */
   uint64_t size = gp_segment_size(held, bytes);
   if (size > least && !gp_grow_leaves_enough(engine, context, size))
     size = least;

@@ -1,8 +1,8 @@
 /*
- * Under the lock the thread chooses a place. It removes all blocks of the place, and every chunk that moves
- * there, from the pool's lists (MAPPING), so that no other thread can use them. Then it calls the driver
- * without a lock, and turns the place into the request's block. If the driver refuses, the thread puts
- * everything back.
+ * How a request is served with mapped memory. Under the lock the thread chooses a place. It removes all
+ * blocks of the place, and every chunk that moves there, from the pool's lists (state MAPPING), so that no
+ * other thread can use them. Then it calls the driver without a lock, and turns the place into the request's
+ * block. If the driver refuses, the thread puts everything back.
  */
 #include "pool/serve/grow.h"
 
@@ -21,19 +21,19 @@
 /* A request while it is being served, and the memory to map for it. */
 typedef struct gp_plan {
   gp_engine_t *engine;
-  gp_context_t *asker;   /* the request's context, with which the driver is queried about the device */
+  gp_context_t *asker;   /* context of the request, with which the driver is queried about the device */
   gp_context_t *context; /* the record whose range grows */
   uint64_t requested;
   uint64_t bytes;
   uint64_t stream;    /* stream of the request; 0: none */
   bool is_ahead;      /* there is no request: the new memory becomes idle */
-  bool is_exact;      /* move all memory that can move, and create no more than is missing */
-  bool moves;         /* memory is moved to the place */
-  uint64_t missing;   /* bytes of the place without memory */
+  bool is_exact;      /* move all memory that can move, and create only what is missing */
+  bool moves;         /* true if memory is moved to the place */
+  uint64_t missing;   /* bytes of the place that have no memory */
   uint64_t growth;    /* bytes to create at once, including the missing ones */
   uint64_t chunk;     /* maximum size of a new chunk, in bytes */
   uint64_t address;   /* address of the request's place */
-  gp_block_t **parts; /* blocks of the place, by address; MAPPING */
+  gp_block_t **parts; /* blocks of the place, by address, in state MAPPING */
   size_t part_count, part_room;
   gp_map_step_t *steps;
   size_t step_count, step_room;
@@ -74,7 +74,7 @@ static bool add_part(gp_plan_t *plan, gp_block_t *block, uint64_t address, uint6
 }
 
 /* Returns the bytes to create beyond the `left` missing ones, in whole chunks, so that later requests find
- * memory. Returns 0 if memory moves. */
+ * memory. Returns 0 if memory moves to the place. */
 static uint64_t extra_size(const gp_plan_t *plan, uint64_t left, uint64_t room)
 {
   uint64_t most = plan->growth < room ? plan->growth : room;
@@ -86,8 +86,8 @@ static uint64_t extra_size(const gp_plan_t *plan, uint64_t left, uint64_t room)
   return extra;
 }
 
-/* Adds a step for `left` missing bytes, where `room` bytes can be mapped. Returns NULL if the host has no
- * memory. The caller sets the step's address. */
+/* Adds a step for `left` missing bytes at a position with room to map `room` bytes. Returns NULL if the host
+ * has no memory. The caller sets the step's address. */
 static gp_map_step_t *add_step(gp_plan_t *plan, uint64_t left, uint64_t room)
 {
   if (!make_room((void **)&plan->steps, plan->step_count, &plan->step_room, sizeof(gp_map_step_t)))
@@ -113,8 +113,9 @@ static gp_map_step_t *add_step(gp_plan_t *plan, uint64_t left, uint64_t room)
   return step;
 }
 
-/* Plans to fill a hole for the request, from address up to `end` at most. The filled part begins or ends
- * with the hole. Memory beyond the request is mapped on the other side, where the hole continues. */
+/* Plans to fill a hole for the request, from `address` up to at most `end`. The filled part starts at the low
+ * end or stops at the high end of the hole. Memory beyond the request is mapped on the other side, where the
+ * hole continues. Returns false if the host has no memory. */
 static bool fill(gp_plan_t *plan, gp_block_t *hole, uint64_t address, uint64_t end)
 {
   const uint64_t base = hole->segment->address;
@@ -146,8 +147,8 @@ static bool fill(gp_plan_t *plan, gp_block_t *hole, uint64_t address, uint64_t e
   return is_down ? add_part(plan, hole, at, high - at) : add_part(plan, hole, low, at - low);
 }
 
-/* Removes the blocks of the place from the pool's lists and plans the steps, with the idle parts first, so
- * that no chunk in them moves. */
+/* Removes the blocks of the place from the pool's lists and plans the steps. Handles the idle parts first, so
+ * that no chunk in them moves. Returns false if the plan cannot be used. */
 static bool take_place(gp_plan_t *plan, const gp_place_t *place)
 {
   const uint64_t end = place->address + plan->bytes;
@@ -173,7 +174,7 @@ static bool take_place(gp_plan_t *plan, const gp_place_t *place)
       return false;
     block = plan->parts[plan->part_count - 1];
   }
-  return plan->part_count > idle_parts; /* otherwise the request was no miss */
+  return plan->part_count > idle_parts; /* without a hole, the request was no miss */
 }
 
 static int by_address(const void *a, const void *b)
@@ -183,7 +184,7 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Chooses a place and plans the steps for it. The caller holds the device's lock. Whatever the result,
- * put_back() undoes the plan. */
+ * put_back() can undo the plan. */
 static gp_planned_t make_plan(gp_plan_t *plan)
 {
   gp_context_t *context = plan->context;
@@ -245,7 +246,8 @@ static void give_up(gp_plan_t *plan)
     gp_map_range_lose(plan->engine, plan->context);
 }
 
-/* Makes the parts of the place below and above the request idle. Returns the request's block, MAPPING. */
+/* Makes the parts of the place below and above the request idle. Returns the request's block, which is in
+ * state MAPPING. */
 static gp_block_t *cut_place(gp_plan_t *plan, uint64_t now_ns)
 {
   gp_engine_t *engine = plan->engine;
@@ -267,7 +269,7 @@ static gp_block_t *cut_place(gp_plan_t *plan, uint64_t now_ns)
   return block;
 }
 
-/* Called after the driver has done all steps: gives the program the place, or makes it idle if there is no
+/* Called after the driver has done all steps. Gives the place to the program, or makes it idle if there is no
  * request. Returns false if the host has no memory for the map's entry; the place is then idle. */
 static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
 {
@@ -303,15 +305,15 @@ static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
     gp_parts_note_ahead(context->device);
   uint64_t new_peers = context->peers & ~plan->peers;
   gp_lock_release(&context->device->lock);
-  if (new_peers) /* the program has enabled access during the steps, see gp_engine_peer_enabled */
+  if (new_peers) /* peer access was enabled during the steps, see gp_engine_peer_enabled */
     gp_map_allow(engine, context, plan->steps, plan->step_count, new_peers);
   if (is_lost)
     gp_map_range_lose(engine, context);
   return is_known || plan->is_ahead;
 }
 
-/* Makes one attempt. *ret_again is true if another attempt, with a smaller request to the driver, may
- * succeed. */
+/* Makes one attempt to serve the request. *ret_again is true if another attempt, with a smaller request to
+ * the driver, may succeed. */
 static int attempt(gp_plan_t *plan, bool *by_limit, bool *ret_again, uint64_t *ret_address)
 {
   gp_engine_t *engine = plan->engine;
@@ -361,9 +363,9 @@ static int serve(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t 
   return code;
 }
 
-/* Executes the plan, if the context has a range with a place for it. If the device or the limit has no
- * memory for the trial of the driver's mapping, *ret_is_placed is true for device->async_context: more room
- * helps. */
+/* Executes the plan, if the context has a range with a place for it. *ret_is_placed is true if there was a
+ * place. It is also true for device->async_context if the device or the limit has no memory to test whether
+ * the driver can map, because making room helps then. */
 static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *ret_address)
 {
   gp_context_t *context = plan->context;
@@ -371,7 +373,7 @@ static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *
 
   gp_assert(!gp_holds_engine_lock());
   *by_limit = *ret_is_placed = false;
-  int cancel_state = gp_cancel_hold(); /* until commit or undo no record owns the memory */
+  int cancel_state = gp_cancel_hold(); /* until commit or undo, no record owns the memory */
   int code = gp_map_range_find(plan->engine, context, plan->asker, by_limit);
   if (code == out_of_memory)
     *ret_is_placed = context->is_async;

@@ -7,7 +7,8 @@
 
 _Thread_local gp_own_heaps_t gp_own_heaps __attribute__((tls_model("initial-exec")));
 
-/* The engines that have heaps, so that the end of a thread does not access heaps of a destroyed engine. */
+/* The engines that have heaps. The end of a thread consults the list, so that it does not access heaps of a
+ * destroyed engine. */
 static gp_lock_t engines_lock = GP_LOCK_INIT(GP_RANK_OWNERS);
 static gp_list_t engines = {&engines, &engines};
 
@@ -16,10 +17,12 @@ static pthread_key_t key;
 static bool has_key;
 static pid_t key_pid;
 
-/* Maximum steps back that a returned block searches for its position in the list of deferred blocks. */
+/* Maximum number of steps back in the search for a returned block's position in the list of deferred blocks.
+ */
 #define MOST_STEPS 256
 
-/* Adds the heap's counts to the device's statistics. The caller holds the device's lock and the heap's. */
+/* Adds the heap's counts to the device's statistics. The caller holds the locks of the device and of the
+ * heap. */
 static void fold(gp_engine_t *engine, gp_heap_t *heap)
 {
   gp_assert_internal(gp_lock_is_held(&heap->lock));
@@ -48,7 +51,7 @@ bool gp_heap_record_alloc(
         block->segment != NULL, &heap->event_ns, heap->now_ns);
   if (time_ns == 0) {
     heap->is_refused = true;
-    gp_heap_note_news(heap); /* so that the next fold handles is_refused */
+    gp_heap_note_news(heap); /* makes the next fold handle is_refused */
     return false;
   }
   block->requested = next.requested;
@@ -58,7 +61,7 @@ bool gp_heap_record_alloc(
   return true;
 }
 
-/* Updates the figures of the fence policy (fence_policy.h) after a block has become deferred. */
+/* Updates the sums of the fence policy (fence_policy.h) after a block has become deferred. */
 static void note_freed(const gp_engine_t *engine, gp_device_t *device, const gp_block_t *block)
 {
   uint64_t covered = gp_covered(engine);
@@ -72,9 +75,9 @@ static void note_freed(const gp_engine_t *engine, gp_device_t *device, const gp_
   device->freed_since_fence += block->size;
 }
 
-/* Inserts the block before `place` in the list of deferred blocks, or further ahead, so that the list
- * stays in the order of stamps. If the position is too far away, raises the block's stamp instead. Returns
- * the block's link. */
+/* Inserts the block into the list of deferred blocks, before `place` or further ahead, so that the list stays
+ * in the order of stamps. If the position is too far away, raises the block's stamp instead. Returns the
+ * block's link. */
 static gp_list_t *defer_before(gp_block_t *block, gp_list_t *place, unsigned *steps)
 {
   gp_list_t *deferred = &block->context->deferred;
@@ -91,7 +94,8 @@ static gp_list_t *defer_before(gp_block_t *block, gp_list_t *place, unsigned *st
   return &block->order;
 }
 
-/* Makes a block deferred that was just removed from its heap, after the heap was folded. Returns its link. */
+/* Makes a block deferred that was just removed from its heap. The heap has been folded. Returns the block's
+ * link. */
 static gp_list_t *defer(gp_engine_t *engine, gp_block_t *block, gp_list_t *place, unsigned *steps)
 {
   gp_assert_internal(block->state == GP_STATE_LIVE && block->refs == 1 && block->is_kept);
@@ -106,7 +110,7 @@ static gp_list_t *defer(gp_engine_t *engine, gp_block_t *block, gp_list_t *place
   return defer_before(block, place, steps);
 }
 
-/* Removes the heap's oldest block from its bin, where it is also the oldest. */
+/* Removes the heap's oldest block from its bin, in which it is also the oldest. */
 static void leave_bin(gp_heap_t *heap, const gp_block_t *block)
 {
   gp_heap_bin_t *bin = gp_heap_bin(heap, block->size);
@@ -117,8 +121,8 @@ static void leave_bin(gp_heap_t *heap, const gp_block_t *block)
     bin->newest = NULL;
 }
 
-/* Returns the heap's `count` oldest blocks to the device, which defers them as freed. The caller holds
- * both locks. */
+/* Returns the heap's `count` oldest blocks to the device, which defers them as if they had just been freed.
+ * The caller holds the locks of the device and of the heap. */
 static void give(gp_engine_t *engine, gp_heap_t *heap, uint32_t count)
 {
   gp_list_t *place = &heap->context->deferred;
@@ -132,7 +136,7 @@ static void give(gp_engine_t *engine, gp_heap_t *heap, uint32_t count)
     leave_bin(heap, gp_list_entry(link, gp_block_t, order));
     heap->bytes -= gp_list_entry(link, gp_block_t, order)->size;
   }
-  while (link != &heap->blocks) { /* newest first, so that each position is near the last one */
+  while (link != &heap->blocks) { /* newest first, so that each position is near the previous one */
     gp_block_t *block = gp_list_entry(link, gp_block_t, order);
     link = link->prev;
     gp_list_remove(&block->order);
@@ -141,7 +145,7 @@ static void give(gp_engine_t *engine, gp_heap_t *heap, uint32_t count)
   gp_heap_set_kept(heap, atomic_load_explicit(&heap->kept, memory_order_relaxed) - count);
 }
 
-/* Closes the heap: it returns all blocks. The caller holds the device's lock. */
+/* Closes the heap, which first returns all its blocks. The caller holds the device's lock. */
 static void close_heap(gp_engine_t *engine, gp_heap_t *heap)
 {
   gp_lock_take_polled(&heap->lock);
@@ -153,14 +157,14 @@ static void close_heap(gp_engine_t *engine, gp_heap_t *heap)
   gp_lock_release_polled(&heap->lock);
 }
 
-/* After this many allocations judge() checks whether the heap is useful to its thread. If not, the heap
- * stays closed for a number of hits. */
+/* After this many allocations judge() checks whether the heap saves its thread time. If it does not, the heap
+ * stays closed for a number of hits, between FIRST_REST and LONGEST_REST. */
 #define JUDGED_ALLOCATIONS 1024
 #define FIRST_REST         4096
 #define LONGEST_REST       65536
 
-/* Closes a heap that costs its thread time. A request that the heap could not serve costs twice as much
- * time as a request that it serves saves. */
+/* Closes the heap if it costs its thread more time than it saves. A request that the heap could not serve
+ * costs twice the time that a request from the heap saves. */
 static void judge(gp_engine_t *engine, gp_heap_t *heap)
 {
   if (heap->served + heap->missed < JUDGED_ALLOCATIONS)
@@ -252,8 +256,8 @@ void gp_heap_disown(gp_engine_t *engine, gp_block_t *block)
     uint32_t kept = atomic_load_explicit(&heap->kept, memory_order_relaxed);
     if (kept >= GP_HEAP_BLOCKS || heap->bytes + block->size > GP_HEAP_BYTES) /* a free found the heap full */
       give(engine, heap, (kept + 1) / 2);
-    /* Must come before the lock is released: another thread's free of the block may be about to put it
-     * into the heap. */
+    /* Must come before the lock is released, because another thread's free of the block may be about to put
+     * the block into the heap. */
     atomic_store_explicit(&block->home, NULL, memory_order_relaxed);
     gp_lock_release_polled(&heap->lock);
   } else {
@@ -261,7 +265,7 @@ void gp_heap_disown(gp_engine_t *engine, gp_block_t *block)
   }
 }
 
-/* Requests in another context before a thread's heap switches to that context. */
+/* A thread's heap switches to another context after this many requests in other contexts. */
 #define OTHER_CONTEXTS 64
 
 /* Returns true if heaps may be opened. While idle memory has to be released, or the user watches the
@@ -273,7 +277,7 @@ static bool may_open(const gp_engine_t *engine, const gp_device_t *device)
 }
 
 /* Moves the heap's counts to the memory that the observer provides. The heap is closed and has nothing to
- * fold, so its counts may start at zero there. */
+ * fold, so the counts there may start at zero. */
 static void place_counts(gp_engine_t *engine, gp_heap_t *heap)
 {
   gp_heap_counts_t *place = NULL;
@@ -307,8 +311,8 @@ void gp_heap_open(gp_engine_t *engine, gp_heap_t *heap, gp_context_t *context)
   gp_lock_release_polled(&heap->lock);
 }
 
-/* Called at the end of a thread, so that another thread can get the heap. The heap's blocks are returned
- * to the device, and blocks that the program still uses keep the heap as their home. */
+/* Releases a heap at the end of its thread, so that another thread can get the heap. The heap's blocks return
+ * to the device. Blocks that the program still uses keep the heap as their home. */
 static void give_up(gp_engine_t *engine, gp_heap_t *heap)
 {
   gp_lock_take(&heap->device->lock);
@@ -330,7 +334,7 @@ static void give_up_all(void)
     if (engine->serial != own.serial)
       continue;
     for (gp_heap_t *heap = own.first, *next; heap; heap = next) {
-      next = heap->thread_next; /* belongs to another thread as soon as it is given up */
+      next = heap->thread_next; /* read now, because a heap that is given up may belong to another thread */
       give_up(engine, heap);
     }
     break;
@@ -338,8 +342,9 @@ static void give_up_all(void)
   gp_lock_release(&engines_lock);
 }
 
-/* Called at the end of a thread. Another destructor may allocate after this one, which makes the thread an
- * owner again, and calls this function again. In a forked child no thread may release the locks. */
+/* Called at the end of a thread. A later destructor may allocate, which makes the thread an owner again and
+ * calls this function again. In a forked child no thread may release the locks, so this does nothing there.
+ */
 static void thread_ended(void *self)
 {
   (void)self;
@@ -374,7 +379,7 @@ static gp_heap_t *make_heap(gp_engine_t *engine, gp_device_t *device)
   return heap;
 }
 
-/* Returns a heap without a thread, or NULL if there is none. */
+/* Returns a heap that no thread owns, or NULL if there is none. */
 static gp_heap_t *reuse_heap(gp_device_t *device)
 {
   gp_heap_t *heap;
@@ -405,7 +410,8 @@ static gp_heap_t *get_heap(gp_engine_t *engine, gp_device_t *device)
   return heap;
 }
 
-/* Removes the thread's heap of the device from the thread's list. Returns NULL if it has none. */
+/* Removes the thread's heap of the device from the thread's list and returns it. Returns NULL if the thread
+ * has none. */
 static gp_heap_t *take_own(const gp_device_t *device)
 {
   for (gp_heap_t **link = &gp_own_heaps.first; *link; link = &(*link)->thread_next)
@@ -417,7 +423,7 @@ static gp_heap_t *take_own(const gp_device_t *device)
   return NULL;
 }
 
-/* Allocations of a thread without a heap before the thread tries again to get one. */
+/* A thread that could not get a heap tries again after this many allocations. */
 #define PAUSE 1024
 
 void gp_heap_find_own(gp_engine_t *engine, gp_device_t *device)
@@ -430,7 +436,7 @@ void gp_heap_find_own(gp_engine_t *engine, gp_device_t *device)
   if (gp_own_heaps.serial != engine->serial) {
     (void)pthread_once(&key_once, make_key);
     if (gp_own_heaps.first)
-      give_up_all(); /* they belong to another engine */
+      give_up_all(); /* these heaps belong to another engine */
     gp_own_heaps.serial = engine->serial;
   }
   gp_heap_t *heap = take_own(device);

@@ -1,25 +1,24 @@
 /*
  * Heaps: per-thread caches of freed blocks. A thread's heap keeps freed blocks of up to GP_HEAP_BLOCK_MAX, in
- * the order of their stamps, and the thread's next allocations reuse those that are covered. Such a free and
- * such an allocation take only the heap's own lock.
+ * the order of their stamps, and the thread's next allocations reuse the blocks that are covered. Such a free
+ * or allocation takes only the heap's own lock.
  *
- * The home of a block is the heap of the thread that got the block from the device's lists; whichever thread
+ * The home of a block is the heap of the thread that got the block from the device's lists. Whichever thread
  * frees the block puts it there. Until the heap returns the block to the device's list of deferred blocks,
- * the device sees the block as LIVE, and the device's statistics lack the free: a heap counts its allocations
+ * the device sees the block as LIVE, and the device's statistics lack the free. A heap counts its allocations
  * and frees since it last added them to the statistics (a fold). Readers of the record add the heaps' counts
  * (format/heap_counts.h). The device's lists, statistics and decisions are exact only after one of these:
- *
  * - gp_heaps_collect makes all heaps of the device return all blocks, and closes them. Then the state is as
  *   if each block had just been freed, and stays so while the caller holds the device's lock. Any code that
- *   looks at more than one block calls it, and so does a miss: no heap keeps memory that another request
+ *   examines more than one block calls it, and so does a miss. So no heap keeps memory that another request
  *   could use.
- * - gp_heap_disown does so for one block, which has no home from then on.
+ * - gp_heap_disown does the same for one block, which has no home from then on.
  *
  * A heap is opened under the device's lock, by its thread's next hit, in mode `context` only. The events of a
- * heap are later than the device's events before the heap was opened, and earlier than those after the device
- * has learned of them. Therefore the events of one block are ordered by time, whichever heap it was in.
- * Events of two heaps may have the same time. With one thread, peaks are exact. With several, a peak may be
- * off by the bytes that the heaps of other threads kept at that time.
+ * heap are later than the device's events before the heap was opened, and earlier than the device's events
+ * after the fold. Therefore the events of one block are ordered by time, whichever heap it was in. Events of
+ * two heaps may have the same time. With one thread, peaks are exact. With several, a peak may be off by the
+ * bytes that the heaps of other threads kept at that time.
  *
  * Any thread may call these functions.
  */
@@ -33,11 +32,11 @@
 #define GP_HEAP_BLOCK_MAX GP_MIB       /* largest block that a heap may keep, in bytes */
 #define GP_HEAP_BYTES     (4 * GP_MIB) /* most bytes that a heap keeps */
 #define GP_HEAP_BLOCKS    256u         /* most blocks that a heap keeps */
-#define GP_HEAP_BINS      64u          /* a power of two */
+#define GP_HEAP_BINS      64u          /* number of bins, a power of two */
 #define GP_HEAP_BLOCK_IDS 64u          /* block ids that a heap takes from the engine at a time */
 
-/* The kept blocks of one size, linked by in_bin.next, oldest first. If the bin is empty, size has no
- * meaning. */
+/* The kept blocks of one size, linked by in_bin.next, oldest first. `size` is valid only while the bin has
+ * blocks. */
 typedef struct gp_heap_bin {
   uint64_t size;
   gp_bin_entry_t *oldest;
@@ -45,65 +44,67 @@ typedef struct gp_heap_bin {
 } gp_heap_bin_t;
 
 /*
- * The heap of one thread on one device. Invariants: `context` changes under both the device's lock and the
- * heap's own, so either lock is enough to read it; the heap's own lock guards the members after it. A closed
- * heap keeps no block. `blocks` lists the kept blocks, in the order of their stamps; each is also in the bin
- * of its size.
+ * The heap of one thread on one device. Invariants: `context` changes only under both the device's lock and
+ * the heap's own, so either lock is enough to read it. The heap's own lock guards the members after
+ * `context`. A closed heap keeps no block. `blocks` lists the kept blocks, in the order of their stamps; each
+ * is also in the bin of its size.
  */
 struct gp_heap {
   _Alignas(GP_CACHE_LINE) gp_lock_t lock;
-  atomic_bool has_news;     /* something has changed since the last fold; also read without the lock */
+  atomic_bool has_news;     /* a fold has something to add; also read without the lock */
   _Atomic uint32_t kept;    /* number of kept blocks; also read without the lock */
-  gp_device_t *device;      /* constant */
+  gp_device_t *device;      /* never changes */
   gp_context_t *context;    /* context of the kept blocks; NULL: the heap is closed */
   uint64_t bytes;           /* bytes of the kept blocks */
-  uint64_t newest_epoch;    /* newest stamp of the blocks that it has kept so far */
-  uint64_t covered;         /* engine->covered when the heap last read it */
-  uint64_t next_block_id;   /* next of the block ids reserved for this heap, which end before ... */
-  uint64_t end_block_id;    /* ... this one */
-  uint64_t now_ns;          /* see gp_heap_time */
-  uint64_t event_ns;        /* time of its last event that the observer knows */
-  bool is_refused;          /* the observer rejected an allocation: the heap has to return its blocks */
+  uint64_t newest_epoch;    /* newest stamp among all blocks that the heap has kept */
+  uint64_t covered;         /* value of engine->covered when the heap last read it */
+  uint64_t next_block_id;   /* next of the block ids reserved for this heap */
+  uint64_t end_block_id;    /* end of these ids, exclusive */
+  uint64_t now_ns;          /* newest time of the heap, see gp_heap_time */
+  uint64_t event_ns;        /* time of the heap's last event that the observer received */
+  bool is_refused;          /* the observer rejected an allocation, so the heap has to return its blocks */
   unsigned unclocked;       /* allocations since the last one that read the clock */
-  gp_heap_counts_t *counts; /* own_counts until the observer provides a place */
+  gp_heap_counts_t *counts; /* &own_counts until the observer provides memory */
   gp_list_t blocks;
   gp_heap_bin_t bins[GP_HEAP_BINS];
 
-  gp_heap_t *next;             /* in device->heaps; constant */
-  uint32_t number;             /* unique in the engine; constant */
-  gp_heap_counts_t own_counts; /* see counts */
+  gp_heap_t *next;             /* link in device->heaps; never changes */
+  uint32_t number;             /* unique in the engine; never changes */
+  gp_heap_counts_t own_counts; /* used while `counts` points to it */
 
-  /* Guarded by the device's lock: */
-  bool is_owned;           /* a live thread owns it */
+  /* The device's lock guards the following members. */
+  bool is_owned;           /* a live thread owns the heap */
   unsigned other_contexts; /* requests in other contexts since the heap was opened */
-  uint64_t served;         /* allocations since it was opened, or its use was last checked, and ... */
-  uint64_t missed;         /* ... those that the device's lists served */
-  unsigned rest;           /* hits of its thread before it may be opened again, and ... */
-  unsigned next_rest;      /* ... the value that rest gets the next time */
+  uint64_t served;         /* allocations since the heap was opened, or since judge() last checked it */
+  uint64_t missed;         /* allocations in that time that the device's lists served */
+  unsigned rest;           /* hits of the thread before the heap may be opened again */
+  unsigned next_rest;      /* value for `rest` when the heap is closed next time */
 
   gp_heap_t *thread_next; /* the thread's next heap; only that thread uses this member */
 };
 
-/* Called when the engine starts, after the settings are read, and when it ends. */
+/* gp_heaps_init is called when the engine starts, after the settings are read. gp_heaps_fini is called when
+ * the engine ends. */
 void gp_heaps_init(gp_engine_t *engine);
 void gp_heaps_fini(gp_engine_t *engine);
 
-/* The heaps of the calling thread, most recently used first; valid if the serial is the engine's. */
+/* The heaps of the calling thread, most recently used first. They are valid only if `serial` is the engine's
+ * serial. */
 typedef struct gp_own_heaps {
   uint64_t serial;
   gp_heap_t *first;
-  unsigned pause; /* see gp_heap_find_own */
+  unsigned pause; /* allocations before the thread tries again to get a heap, see gp_heap_find_own */
 } gp_own_heaps_t;
 
 extern _Thread_local gp_own_heaps_t gp_own_heaps __attribute__((tls_model("initial-exec")));
 
-/* Finds or creates the thread's heap of the device; gp_heap_own then returns it. If the host is out of
- * memory, or there are too many heaps, the thread gets no heap, and tries again some allocations later.
- * The caller holds no lock. */
+/* Finds or creates the thread's heap of the device, which gp_heap_own then returns. If the host is out of
+ * memory, or there are too many heaps, the thread gets no heap, and tries again some allocations later. The
+ * caller holds no lock. */
 void gp_heap_find_own(gp_engine_t *engine, gp_device_t *device);
 
-/* Returns the thread's heap of the device. Returns NULL if it has none, or if that heap is not its most
- * recently used one. */
+/* Returns the thread's heap of the device. Returns NULL if the thread has none, or has most recently used the
+ * heap of another device. */
 static inline gp_heap_t *gp_heap_own(const gp_engine_t *engine, const gp_device_t *device)
 {
   gp_heap_t *heap = gp_own_heaps.serial == engine->serial ? gp_own_heaps.first : NULL;
@@ -116,7 +117,7 @@ static inline bool gp_heaps_are_recorded(const gp_engine_t *engine)
   return engine->observer.keep != NULL || !gp_event_is_wanted(engine, NULL);
 }
 
-/* Called before the thread allocates from the device's lists: finds the thread's heap. The caller holds no
+/* Finds the thread's heap. Called before the thread allocates from the device's lists. The caller holds no
  * lock. */
 static inline void gp_heap_prepare(gp_engine_t *engine, gp_device_t *device)
 {
@@ -125,8 +126,8 @@ static inline void gp_heap_prepare(gp_engine_t *engine, gp_device_t *device)
 }
 
 /* Adds the counts of the calling thread's heap to the device's statistics. The caller holds the device's
- * lock, because it is about to change the statistics. is_alloc: the caller serves a request that the heap
- * could not serve. */
+ * lock, because it is about to change the statistics. With is_alloc, the caller serves a request that the
+ * heap could not serve. */
 void gp_heap_fold(gp_engine_t *engine, gp_heap_t *heap, bool is_alloc);
 
 static inline void gp_heap_fold_own(gp_engine_t *engine, gp_device_t *device, bool is_alloc)
@@ -138,12 +139,13 @@ static inline void gp_heap_fold_own(gp_engine_t *engine, gp_device_t *device, bo
     gp_heap_fold(engine, heap, is_alloc);
 }
 
-/* gp_heap_adopt makes the thread's heap the home of a block that was just allocated, if the heap may keep
- * it; gp_heap_open prepares the heap for that block's context. The caller holds the device's lock, and
+/* gp_heap_adopt makes the thread's heap the home of a block that was just allocated, if the heap may keep the
+ * block. gp_heap_open prepares the heap for that block's context. The caller holds the device's lock, and
  * must not use the block afterwards. */
 void gp_heap_open(gp_engine_t *engine, gp_heap_t *heap, gp_context_t *context);
 
-/* Returns true if the observer knows the block exactly when it wants events. A heap keeps no other block. */
+/* Returns true if a heap may keep the block: the observer has a cookie for the block exactly if it wants
+ * events. */
 static inline bool gp_heap_is_recorded(const gp_engine_t *engine, const gp_block_t *block)
 {
   return (block->observer_cookie.slot != 0) == gp_event_is_wanted(engine, NULL);
@@ -174,12 +176,12 @@ static inline void gp_heap_adopt(gp_engine_t *engine, gp_block_t *block)
     atomic_store_explicit(&block->home, heap, memory_order_release);
 }
 
-/* Removes the block from its home. If the home kept it, the block is deferred now. The caller holds the
- * device's lock, and has checked that the block has a home. */
+/* Removes the block from its home. If the home kept the block, the block is deferred afterwards. The caller
+ * holds the device's lock, and has checked that the block has a home. */
 void gp_heap_disown(gp_engine_t *engine, gp_block_t *block);
 
-/* Makes all heaps of the device return their blocks, see above. The caller holds the device's lock.
- * gp_heaps_settle does this for callers that do not hold the lock. */
+/* Makes all heaps of the device return their blocks, as described above. The caller holds the device's lock.
+ * gp_heaps_settle does the same for callers that do not hold the lock. */
 void gp_heaps_collect_open(gp_engine_t *engine, gp_device_t *device);
 
 static inline void gp_heaps_collect(gp_engine_t *engine, gp_device_t *device)
@@ -194,7 +196,8 @@ bool gp_heaps_keep(const gp_device_t *device);
 
 void gp_heaps_settle(gp_engine_t *engine, gp_device_t *device);
 
-/* Called at the end of the process, see gp_engine_locks_available. The caller holds the device's lock. */
+/* Returns false if a heap's lock could not be taken, see gp_engine_locks_available. Called at the end of the
+ * process. The caller holds the device's lock. */
 bool gp_heaps_locks_available(gp_device_t *device);
 
 static inline gp_heap_bin_t *gp_heap_bin(gp_heap_t *heap, uint64_t size)
@@ -210,8 +213,8 @@ static inline void gp_heap_raise(uint64_t *highest, uint64_t added, uint64_t tak
     *highest = added - taken;
 }
 
-/* Count a free or an allocation, before the observer is notified: the reader of a killed process's record
- * rolls back counts without an event. `by` is 1, or -1 to undo the count. */
+/* Count a free or an allocation. Called before the observer is notified, because the reader of a killed
+ * process's record rolls back counts without an event. `by` is 1, or -1 to undo the count. */
 static inline void gp_heap_count_free(gp_heap_t *heap, const gp_block_t *block, uint64_t by)
 {
   gp_heap_amounts_t *amounts = &heap->counts->amounts;
@@ -265,8 +268,8 @@ static inline void gp_heap_keep(gp_engine_t *engine, gp_heap_t *heap, gp_heap_bi
   gp_heap_note_news(heap);
 }
 
-/* Notifies the observer of a free. Returns false if the observer does not accept the free from a heap. The
- * caller holds the heap's lock. */
+/* Notifies the observer of a free. Returns false if the observer rejects a free from a heap. The caller holds
+ * the heap's lock. */
 static inline bool gp_heap_tell_free(gp_engine_t *engine, gp_heap_t *heap, gp_block_t *block, uint64_t now_ns)
 {
   const gp_observer_t *observer = &engine->observer;
@@ -280,13 +283,13 @@ static inline bool gp_heap_tell_free(gp_engine_t *engine, gp_heap_t *heap, gp_bl
 }
 
 /* Notifies the observer that the block has a new owner, and sets the owner's members. Returns false if the
- * observer does not accept the allocation from a heap. Out of line, so that other allocations need no
- * stack space for it. */
+ * observer rejects an allocation from a heap. Out of line, so that other allocations need no stack space for
+ * it. */
 bool gp_heap_record_alloc(
     gp_engine_t *engine, gp_heap_t *heap, gp_block_t *block, uint64_t requested, uint64_t now_ns);
 
-/* Returns the bin for the block if the heap is its home and can keep it; otherwise NULL. The caller holds
- * the heap's lock. */
+/* Returns the bin for the block if the heap is the block's home and can keep the block; otherwise returns
+ * NULL. The caller holds the heap's lock. */
 static inline gp_heap_bin_t *gp_heap_place_for(gp_heap_t *heap, const gp_block_t *block, uint64_t address)
 {
   if (!heap->context || atomic_load_explicit(&block->home, memory_order_acquire) != heap ||
@@ -326,8 +329,8 @@ static inline bool gp_heap_free(gp_engine_t *engine, uint64_t address)
   return bin != NULL;
 }
 
-/* Returns the time of an allocation from a heap for which the observer wants no event, as gp_request_time
- * does. */
+/* Returns the time of an allocation from a heap for which the observer wants no event. Reads the clock as
+ * rarely as gp_request_time. */
 static inline uint64_t gp_heap_time(gp_engine_t *engine, gp_heap_t *heap)
 {
   gp_assert_internal(gp_lock_is_held(&heap->lock));
@@ -338,7 +341,8 @@ static inline uint64_t gp_heap_time(gp_engine_t *engine, gp_heap_t *heap)
   return heap->now_ns;
 }
 
-/* Returns a new block id that is larger than the block's last one, which may have come from another heap. */
+/* Returns a new block id that is larger than `last`, the block's previous id, which may have come from
+ * another heap. */
 static inline uint64_t gp_heap_next_block_id(gp_engine_t *engine, gp_heap_t *heap, uint64_t last)
 {
   if (__builtin_expect(heap->next_block_id == heap->end_block_id || heap->next_block_id <= last, 0)) {
@@ -348,8 +352,8 @@ static inline uint64_t gp_heap_next_block_id(gp_engine_t *engine, gp_heap_t *hea
   return heap->next_block_id++;
 }
 
-/* Takes the heap's oldest block of that size if it is covered; otherwise returns NULL. The caller holds
- * the heap's lock. */
+/* Returns the heap's oldest block of that size, and removes it from the heap, if the block is covered;
+ * otherwise returns NULL. The caller holds the heap's lock. */
 static inline gp_block_t *gp_heap_take(
     gp_engine_t *engine, gp_heap_t *heap, uint64_t size, bool is_cut, uint64_t requested, uint64_t now_ns)
 {
@@ -392,8 +396,8 @@ static inline gp_block_t *gp_heap_take(
   return block;
 }
 
-/* Serves a request for a block of exactly that size from the thread's heap. is_cut: the block is a part of
- * a segment. If it returns false, nothing has changed. The caller holds no lock. */
+/* Serves a request for a block of exactly that size from the thread's heap. With is_cut, the block is a part
+ * of a segment. If it returns false, nothing has changed. The caller holds no lock. */
 static inline bool gp_heap_alloc(gp_engine_t *engine, const gp_context_t *context, uint64_t size, bool is_cut,
     uint64_t requested, uint64_t *ret_address)
 {

@@ -10,8 +10,9 @@ static gp_block_t *take_complete(const gp_request_t *request)
 }
 
 /*
- * Takes a block that was freed in the same stream, although the device may still use it, or else one that
- * every context has completed. *ret_entry: see gp_stream_record_take. The caller holds the device's lock.
+ * Takes a block that was freed in the same stream, even if the device may still use it. If there is none,
+ * takes a block whose free every context has completed. *ret_entry is that of gp_stream_record_take. The
+ * caller holds the device's lock.
  */
 static gp_block_t *take_async(const gp_request_t *request, uint64_t now_ns, bool *ret_entry)
 {

@@ -80,12 +80,12 @@ static gp_block_state_t view_state(gp_state_t state)
   }
 }
 
-/* Returns the view of a block. An idle block of a cut segment has no last owner: it may be joined from
- * blocks of several owners. */
+/* Returns the view of a block. An idle block of a cut segment has no last owner, because it may be joined
+ * from blocks of several owners. */
 static gp_block_view_t view_of(const gp_block_t *block)
 {
-  /* Until the release is recorded (gp_releases_await), no thread gets the address again, and the view
-   * shows the block's state from before the release. */
+  /* Until the release is recorded (gp_releases_await), no other thread gets the address. So the view shows
+   * the block's state before the release. */
   gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;
   const gp_segment_t *segment = block->segment;
   bool is_unowned =
@@ -112,7 +112,7 @@ static gp_block_view_t view_of(const gp_block_t *block)
       .is_cut = segment != NULL};
 }
 
-/* Returns true if the block is a part of a range without memory, or without memory so far. */
+/* Returns true if the block is a part of a range to which no memory is mapped at present. */
 static bool is_hole(const gp_block_t *block)
 {
   return block->segment && block->segment->range && !gp_chunks_find(block->segment->range, block->address);
@@ -125,7 +125,7 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
   size_t count = 0;
 
   gp_lock_take(&device->lock);
-  gp_drain_locked(engine, device); /* before the copy, because this makes events */
+  gp_drain_locked(engine, device); /* before the copy, because draining sends events */
   if (moment)
     moment->fn(moment->arg, ordinal);
   if (ret_stats)

@@ -10,7 +10,7 @@
 #include "pool/space/mapped.h"
 #include "base/log.h"
 
-/* Creates the new memory of all steps. This comes first, so that nothing has moved if the driver refuses. */
+/* Creates the new memory of all steps. Called first, so that nothing has moved if the driver refuses. */
 static int create(gp_engine_t *engine, gp_context_t *context, gp_map_step_t *steps, size_t count)
 {
   int code = 0;
@@ -37,8 +37,8 @@ static int bring(gp_engine_t *engine, gp_context_t *context, gp_map_step_t *step
   return code;
 }
 
-/* Returns the length of the run that begins with the first step. *ret_address and *ret_size describe the
- * range that its steps fill. */
+/* Returns the number of steps in the run that begins with the first step. *ret_address and *ret_size describe
+ * the address range that these steps fill. */
 static size_t run_of(const gp_map_step_t *steps, size_t count, uint64_t *ret_address, uint64_t *ret_size)
 {
   size_t length = 0;
@@ -79,9 +79,8 @@ static void undo(gp_engine_t *engine, gp_context_t *context, gp_map_step_t *step
   }
   if (is_back)
     (void)gp_driver_unmap(
-        engine, driver_context, step->from, step->size); /* the memory, and then its handle, ... */
-  (void)gp_driver_destroy(
-      engine, driver_context, step->handle); /* ... are given up, whatever the driver returns */
+        engine, driver_context, step->from, step->size);         /* ignore errors: the memory is given up */
+  (void)gp_driver_destroy(engine, driver_context, step->handle); /* and so is its handle */
   step->done = step->source ? GP_MAP_LOST : GP_MAP_NOTHING;
 }
 
@@ -116,16 +115,16 @@ void gp_map_allow(
   }
 }
 
-/* Size of a range, as a multiple of the device's memory. Addresses cost nothing, and the range should not
- * run out of holes. */
+/* Size of a range, as a multiple of the device's memory. Addresses cost nothing, and the range should not run
+ * out of free ones. */
 #define TIMES_OF_DEVICE 2
 
-/* If the process cannot get this many addresses (RLIMIT_AS, some devices), fewer are enough: the size is
- * halved at most this often. */
+/* How often the size of a range may be halved if the process cannot reserve that many addresses (RLIMIT_AS,
+ * some devices). */
 #define HALVINGS 6
 
-/* Maps and unmaps a little memory: some drivers claim that they can map memory, but refuse the first call.
- * Returns the code of the first failure. */
+/* Maps and unmaps a little memory, because some drivers claim that they can map memory but refuse the first
+ * call. Returns the code of the first failure. */
 static int try_mapping(gp_engine_t *engine, gp_context_t *context, uint64_t address)
 {
   const gp_driver_context_t *driver_context = &context->driver;
@@ -138,7 +137,7 @@ static int try_mapping(gp_engine_t *engine, gp_context_t *context, uint64_t addr
   if (code == 0) {
     code = gp_driver_allow(engine, driver_context, address, GP_CHUNK_STEP, context->device->ordinal);
     int end = gp_driver_unmap(engine, driver_context, address, GP_CHUNK_STEP);
-    if (end != 0) /* no record has this mapping, so try again */
+    if (end != 0) /* no record has this mapping, so retry unmapping */
       (void)gp_driver_unmap(engine, driver_context, address, GP_CHUNK_STEP);
     code = code != 0 ? code : end;
   }
@@ -148,7 +147,7 @@ static int try_mapping(gp_engine_t *engine, gp_context_t *context, uint64_t addr
   return code != 0 ? code : end;
 }
 
-/* Reserves *bytes of addresses, or fewer if there are not that many. Returns the driver's code. */
+/* Reserves *bytes of addresses, or fewer if that many are not available. Returns the driver's code. */
 static int reserve_most(gp_engine_t *engine, gp_context_t *context, uint64_t *bytes, uint64_t *ret_address)
 {
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
@@ -168,8 +167,8 @@ static bool is_final(const gp_engine_t *engine, int code)
          code != engine->driver.ops->code_not_ready;
 }
 
-/* Reserves at most *bytes of addresses where memory can be mapped. Returns the driver's code, or the
- * driver's code for out of memory if the limit leaves no room for the trial. */
+/* Reserves at most *bytes of addresses at which memory can be mapped. Returns the driver's code, or the code
+ * for out of memory if the limit leaves no room for the trial. */
 static int reserve(gp_engine_t *engine, gp_context_t *context, gp_context_t *asker, uint64_t *bytes,
     bool *by_limit, uint64_t *ret_address)
 {
@@ -192,8 +191,8 @@ static int reserve(gp_engine_t *engine, gp_context_t *context, gp_context_t *ask
   return code;
 }
 
-/* Returns the size of a range for the device. Returns 0 if the device's size is unknown and cannot be
- * queried now. */
+/* Returns the size of a range for the device. Returns 0 if the device's size is unknown and cannot be queried
+ * now. */
 static uint64_t range_bytes(gp_engine_t *engine, gp_context_t *asker)
 {
   gp_device_t *device = asker->device;
@@ -207,8 +206,8 @@ static uint64_t range_bytes(gp_engine_t *engine, gp_context_t *asker)
   return gp_round_up(total, GP_CHUNK_STEP) * TIMES_OF_DEVICE;
 }
 
-/* Makes the range. Called by the one thread that tries. Returns 0, or the code that says why there is no
- * range, see gp_map_range_find. */
+/* Creates the range. Only the one thread that tries calls it. Returns 0, or the code with which
+ * gp_map_range_find explains that there is no range. */
 static int make(gp_engine_t *engine, gp_context_t *context, gp_context_t *asker, bool *by_limit)
 {
   gp_range_t *range = calloc(1, sizeof(*range));
@@ -238,8 +237,8 @@ static int make(gp_engine_t *engine, gp_context_t *context, gp_context_t *asker,
   return 0;
 }
 
-/* Sets the state of the range. One thread tries, and sets the result. The mapped memory ends with the
- * context. The caller holds the device's lock. */
+/* Sets the state of the range. One thread tries to create the range, and sets the result. The mapped memory
+ * ends with the context. The caller holds the device's lock. */
 static void set_use(gp_context_t *context, gp_range_use_t use)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
@@ -273,8 +272,8 @@ int gp_map_range_find(gp_engine_t *engine, gp_context_t *context, gp_context_t *
   return is_over ? not_ready : code;
 }
 
-/* Removes the next idle chunk from the pool. Returns false if there is none. The chunk counts until
- * end_chunk, because the driver still has it. */
+/* Removes the next idle chunk from the pool. Returns false if there is none. The chunk counts until end_chunk
+ * is called, because the driver still has its memory. */
 static bool take_chunk(gp_engine_t *engine, gp_context_t *context, gp_chunk_t *ret_chunk)
 {
   gp_range_t *range = context->range;
@@ -299,8 +298,8 @@ static void end_chunk(gp_device_t *device, const gp_chunk_t *chunk)
   gp_lock_release(&device->lock);
 }
 
-/* Returns true if the range is in use, and no memory is mapped there or about to be. The caller holds the
- * device's lock. */
+/* Returns true if the range is in use, and no memory is mapped or about to be mapped there. The caller holds
+ * the device's lock. */
 static bool is_without_memory(const gp_context_t *context)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
@@ -315,7 +314,7 @@ void gp_map_range_lose(gp_engine_t *engine, gp_context_t *context)
   if (!context->range)
     return;
   while (take_chunk(engine, context, &chunk)) {
-    /* If this fails, the driver has ended, or has already freed the memory with the context, or nothing
+    /* Ignore errors: the driver has shut down, or has already freed the memory with the context, or nothing
      * can be done. */
     (void)gp_driver_unmap(engine, &context->driver, chunk.address, chunk.size);
     if (!chunk.has_no_handle)
@@ -332,7 +331,7 @@ void gp_map_range_lose(gp_engine_t *engine, gp_context_t *context)
         engine, &context->driver, context->range->segment.address, context->range->segment.size);
 }
 
-/* Finds the first chunk from *address on. Returns false if there is none. */
+/* Finds the first chunk at or above *address. Returns false if there is none. */
 static bool next_chunk(const gp_context_t *context, uint64_t *address, uint64_t *ret_size)
 {
   const gp_range_t *range = context->range;
@@ -348,8 +347,8 @@ static bool next_chunk(const gp_context_t *context, uint64_t *address, uint64_t 
   return false;
 }
 
-/* Proceeds chunk by chunk, since memory may move concurrently; the thread that moves it then uses the new
- * mask. */
+/* Handles one chunk at a time, because memory may move concurrently. The thread that moves a chunk then uses
+ * the new mask. */
 int gp_map_range_give_access(gp_engine_t *engine, gp_context_t *arena, int ordinal)
 {
   gp_device_t *device = arena->device;
@@ -376,5 +375,5 @@ int gp_map_range_give_access(gp_engine_t *engine, gp_context_t *arena, int ordin
 void gp_engine_peer_enabled(gp_engine_t *engine, gp_context_t *context, int ordinal)
 {
   (void)gp_map_range_give_access(
-      engine, context, ordinal); /* the program decides whether the device can have access */
+      engine, context, ordinal); /* the program decides which devices can have access */
 }

@@ -1,7 +1,7 @@
 /*
- * The pool allocates this memory block by block, like the program's own allocations. Each block is idle from
- * the start, since no work has used it. The pool omits blocks that do not fit: the program's own requests
- * come first, and when memory is short, prewarmed memory is released like all idle memory (oom.c).
+ * The pool allocates prewarmed memory block by block, like the program's own allocations. Each block is idle
+ * from the start, because no work has used it. The pool omits blocks that do not fit, because the program's
+ * own requests come first. When memory is short, prewarmed memory is released like all idle memory (oom.c).
  */
 #include "pool/serve/prewarm.h"
 
@@ -14,7 +14,7 @@
 #include "base/cancel.h"
 #include "base/log.h"
 
-/* Why the pool omits a block. */
+/* The reason for which the pool omits a block. */
 typedef enum gp_obstacle {
   NO_OBSTACLE,
   OBSTACLE_MAX_CACHED,
@@ -40,11 +40,11 @@ void gp_prewarm_init(gp_engine_t *engine, const gp_options_t *options)
     atomic_init(&engine->devices[i].prewarm.state, is_due ? GP_PREWARM_DUE : GP_PREWARM_DONE);
 }
 
-/* The allocations that an entry of the list requests, with the sizes of the pool type. */
+/* The allocations for one entry of the list, with the sizes of the pool type. */
 typedef struct gp_wish {
   uint64_t bytes; /* size of one allocation; 0: rounding overflows */
   uint64_t count;
-  bool is_cut; /* parts of it will be allocated */
+  bool is_cut; /* the memory will be allocated in parts */
   gp_fit_t fit;
 } gp_wish_t;
 
@@ -75,12 +75,13 @@ static uint64_t list_bytes(const gp_engine_t *engine)
   return bytes;
 }
 
-/* Returns what prohibits obtaining `bytes` more. The limit and the driver decide later. */
+/* Returns the obstacle to allocating `bytes` more. The limit and the driver decide later. */
 static gp_obstacle_t find_obstacle(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
   gp_device_t *device = context->device;
 
-  /* The program's large requests then get separate driver allocations, see choose_cut in alloc.c. */
+  /* After an export, the program's large requests get separate driver allocations, see choose_cut in alloc.c.
+   */
   if (engine->type->cuts && gp_has_exports(engine))
     return OBSTACLE_EXPORTS;
   gp_lock_take(&device->lock);
@@ -96,7 +97,8 @@ static gp_obstacle_t find_obstacle(gp_engine_t *engine, gp_context_t *context, u
   return is_told && (left < bytes || left - bytes < reserve) ? OBSTACLE_RESERVE : NO_OBSTACLE;
 }
 
-/* Allocates all host memory for the records before the driver is called. Returns false if there is none. */
+/* Allocates all host memory for the records before the driver is called. Returns false if the host has no
+ * memory. */
 static bool prepare(gp_engine_t *engine, gp_context_t *context, uint64_t class_bytes, gp_block_t **ret_block)
 {
   gp_block_t *block = gp_block_slab_take(engine);
@@ -123,7 +125,8 @@ static void unprepare(gp_engine_t *engine, gp_context_t *context, gp_block_t *bl
   gp_block_slab_give(engine, block);
 }
 
-/* Called after the driver has returned the address: gives it to the prepared block, which becomes idle. */
+/* Called after the driver has returned the address. Assigns the address to the prepared block, which becomes
+ * idle. */
 static void adopt(gp_engine_t *engine, gp_context_t *context, gp_block_t *block, uint64_t address,
     uint64_t bytes, uint64_t start_ns)
 {
@@ -146,8 +149,8 @@ static void adopt(gp_engine_t *engine, gp_context_t *context, gp_block_t *block,
   gp_lock_release(&device->lock);
 }
 
-/* Obtains a separate driver allocation, of a size class of the pool type. Returns what gp_grow_ahead
- * returns. */
+/* Obtains a separate driver allocation in a size class of the pool type. Returns what gp_grow_ahead returns.
+ */
 static int obtain_whole(gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, bool *by_limit)
 {
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
@@ -192,7 +195,8 @@ static gp_obstacle_t obtain(gp_engine_t *engine, gp_context_t *context, const gp
   return code == 0 ? NO_OBSTACLE : by_limit ? OBSTACLE_LIMIT : OBSTACLE_DRIVER;
 }
 
-/* Continues with the list. Returns false if the engine may make no driver call of its own now. */
+/* Makes the next allocations of the list. Returns false if the engine may make no driver call of its own now.
+ */
 static bool go_on(gp_engine_t *engine, gp_context_t *context)
 {
   gp_prewarm_t *prewarm = &context->device->prewarm;
@@ -205,7 +209,8 @@ static bool go_on(gp_engine_t *engine, gp_context_t *context)
     gp_engine_leave(engine);
     if (obstacle != NO_OBSTACLE && !prewarm->why)
       prewarm->why = obstacles[obstacle];
-    /* A size that does not fit now will not fit the next time; smaller blocks may. */
+    /* Skip the rest of the entry: a size that does not fit now will not fit the next time, but smaller blocks
+     * may. */
     if (obstacle != NO_OBSTACLE || ++prewarm->done == wish.count) {
       prewarm->entry++;
       prewarm->done = 0;
@@ -246,7 +251,7 @@ bool gp_prewarm_now(gp_engine_t *engine, gp_context_t *context)
   if (is_done)
     tell(engine, device);
   gp_cancel_restore(cancel_state);
-  /* Must come last: until then no other thread gets here. */
+  /* Must come last, because no other thread can enter this function before. */
   atomic_store(&device->prewarm.state, is_done ? GP_PREWARM_DONE : GP_PREWARM_DUE);
   return has_more;
 }

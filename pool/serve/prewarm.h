@@ -8,8 +8,8 @@
 /* Called at the engine's start, before any allocation. */
 void gp_prewarm_init(gp_engine_t *engine, const gp_options_t *options);
 
-/* Prewarms the device, once, in the context, which is current in the calling thread. Returns true if the
- * pool has gained memory. The caller holds no lock. gp_prewarm is the fast check, without a lock. */
+/* Prewarms the device once, in the context, which is current in the calling thread. Returns true if the pool
+ * has gained memory. The caller holds no lock. gp_prewarm makes a fast check first, without a lock. */
 bool gp_prewarm_now(gp_engine_t *engine, gp_context_t *context);
 
 static inline bool gp_prewarm(gp_engine_t *engine, gp_context_t *context)

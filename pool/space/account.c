@@ -2,7 +2,7 @@
 
 #include "pool/engine_record.h"
 
-/* Returns bytes rounded up to step. If that overflows, returns bytes, a size that no driver allocates. */
+/* Returns `bytes` rounded up to `step`. On overflow returns `bytes`, a size that no driver allocates. */
 static uint64_t round_up(uint64_t bytes, uint64_t step)
 {
   uint64_t rounded = gp_round_up(bytes, step);
@@ -20,7 +20,7 @@ uint64_t gp_account_growth(const gp_device_t *device, uint64_t bytes, gp_supply_
   }
 }
 
-/* Returns by how many bytes the driver's pools may grow beyond the allocation. */
+/* Returns the bytes by which the driver's pools may grow beyond the allocation. */
 static uint64_t surplus_growth(const gp_device_t *device, uint64_t bytes)
 {
   return gp_account_growth(device, bytes, GP_SUPPLY_POOLS) - gp_pools_taken(bytes);
@@ -40,15 +40,16 @@ static bool shares_page(uint64_t bytes, gp_supply_t supply)
   return supply == GP_SUPPLY_PLAIN && bytes <= GP_DRIVER_SHARED_MAX;
 }
 
-/* Returns the key of a page for the map: neither 0 nor 1. */
+/* Returns the key of a page for the map, which cannot store 0 and 1. */
 static uint64_t page_of(uint64_t address)
 {
   return (address & ~(GP_DRIVER_PAGE - 1)) + 2;
 }
 
 /*
- * The value of a page in the map is the number of allocations in the page. If the host has no memory for the
- * entry, the page is unlisted: it counts until this allocation, or another one in the same page, ends.
+ * Counts an allocation in its page: the map's value of a page is the number of allocations in it. If the host
+ * has no memory for the entry, the page is unlisted. It then counts until this allocation, or another one in
+ * the same page, ends.
  */
 static void enter_page(gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes)
 {
@@ -57,7 +58,7 @@ static void enter_page(gp_engine_t *engine, gp_device_t *device, uint64_t addres
   bool is_listed = gp_address_map_insert(&engine->pages, page, (void *)(users + 1));
 
   device->shared_bytes += bytes;
-  if (users > 0) { /* the entry already existed, so the insertion needed no memory */
+  if (users > 0) { /* the entry exists, so the insertion needed no memory */
     device->committed_bytes -= GP_DRIVER_PAGE;
     return;
   }
@@ -136,7 +137,7 @@ void gp_account_adopt(
     device->pools_asked -= gp_pools_taken(bytes);
     device->pools_grown++;
     if (gp_account_asks_pools(engine, device))
-      device->draining += surplus; /* counts until the driver reports the actual figure */
+      device->draining += surplus; /* counts until the driver reports the actual size */
     else
       device->committed_bytes -= surplus;
   }
@@ -151,7 +152,7 @@ void gp_account_shrink(gp_device_t *device, uint64_t reserved, uint64_t used, gp
   device->committed_bytes -= before - after;
 }
 
-/* Returns the bytes for which an allocation counts after the driver has made it. */
+/* Returns the bytes that count for an allocation after the driver has made it. */
 static uint64_t bytes_given(uint64_t bytes, gp_supply_t supply)
 {
   return supply == GP_SUPPLY_POOLS ? gp_pools_taken(bytes) : gp_account_growth(NULL, bytes, supply);
@@ -194,7 +195,7 @@ void gp_account_keep(
     gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (shares_page(bytes, supply)) { /* counts as one more allocation in the page, of 0 bytes */
+  if (shares_page(bytes, supply)) { /* counts as one more allocation of 0 bytes in the page */
     device->committed_bytes += GP_DRIVER_PAGE;
     enter_page(engine, device, address, 0);
     device->kept_pages++;

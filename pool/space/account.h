@@ -1,14 +1,14 @@
 /*
  * Accounts for the memory that the driver has allocated on a device, for comparison with limits. At any
- * moment the account is at least what the process has from the device.
+ * moment the account is at least the memory that the driver has allocated for the process.
  *
- * An allocation of cuMemAlloc of more than 1 MiB takes whole pages of 2 MiB. Smaller ones share pages: a
- * page counts once, from its first allocation until its last one is freed. Only the address shows which
- * page a new allocation is in, so a whole page counts until the driver returns the address.
+ * An allocation of cuMemAlloc of more than 1 MiB takes whole pages of 2 MiB. Smaller allocations share pages.
+ * A shared page counts once, from its first allocation until its last one is freed. Only the address shows in
+ * which page a new allocation is, so a whole page counts until the driver returns the address.
  * doc/gpu-results.md has the measurements (G8, G17).
  *
- * The caller holds the device's lock, unless a comment says otherwise. Sizes are the bytes requested from
- * the driver.
+ * The caller holds the device's lock, unless a comment says otherwise. Sizes are the bytes requested from the
+ * driver.
  */
 #ifndef GP_POOL_SPACE_ACCOUNT_H
 #define GP_POOL_SPACE_ACCOUNT_H
@@ -21,40 +21,41 @@ static inline uint64_t gp_bytes_less(uint64_t bytes, uint64_t taken)
   return bytes > taken ? bytes - taken : 0;
 }
 
-/* The kind of driver call that memory comes from. */
+/* The kind of driver call that allocates the memory. */
 typedef enum gp_supply {
   GP_SUPPLY_PLAIN, /* cuMemAlloc and similar calls */
-  GP_SUPPLY_APART, /* its memory shares no page: counts as requested, above 1 MiB in whole pages */
-  GP_SUPPLY_POOLS, /* the driver's own pools: they grow by more than the request and keep freed memory */
+  GP_SUPPLY_APART, /* shares no page: counts as requested, above 1 MiB in whole pages */
+  GP_SUPPLY_POOLS, /* the driver's own pools, which grow by more than the request and keep freed memory */
 } gp_supply_t;
 
-/* Returns the most bytes of the device that the driver may use for the request. For every supply but
- * GP_SUPPLY_POOLS device may be NULL, and no lock is needed then. */
+/* Returns the most bytes of the device that the driver may use for the request. Only for GP_SUPPLY_POOLS must
+ * `device` not be NULL, and only then is the lock needed. */
 uint64_t gp_account_growth(const gp_device_t *device, uint64_t bytes, gp_supply_t supply);
 
-/* Notes that a driver pool has grown by `bytes` more than were counted for the request: it grows in larger
- * pieces than assumed. No request for memory of driver pools may be in flight. */
+/* Records that a driver pool has grown by `bytes` more than were counted for the request, because it grows in
+ * larger pieces than assumed. No other request for memory of driver pools may be in flight. */
 void gp_account_note_growth(gp_device_t *device, uint64_t bytes);
 
-/* reserve counts gp_account_growth before the driver call. After the call the caller uses cancel if it
- * failed, or adopt with the address that the driver returned. */
+/* gp_account_reserve counts gp_account_growth before the driver call. After the call the caller calls
+ * gp_account_cancel if it failed, or gp_account_adopt with the address that the driver returned. */
 void gp_account_reserve(gp_device_t *device, uint64_t bytes, gp_supply_t supply);
 void gp_account_cancel(gp_device_t *device, uint64_t bytes, gp_supply_t supply);
 void gp_account_adopt(
     gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply);
 
-/* Lowers a reservation to `used` bytes, because the driver will need no more. Not for GP_SUPPLY_POOLS. */
+/* Lowers a reservation to `used` bytes, because the driver needs no more. Not legal for GP_SUPPLY_POOLS. */
 void gp_account_shrink(gp_device_t *device, uint64_t reserved, uint64_t used, gp_supply_t supply);
 
-/* Ends the count of an allocation after the driver freed it. The driver's pools may keep the memory: under a
- * limit it counts until the driver reports that it has left the pools. */
+/* Stops counting an allocation after the driver has freed it. If the driver's pools may keep the memory, it
+ * counts under a limit until the driver reports that the memory has left the pools. */
 void gp_account_drop(
     gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply);
 
 /*
- * keep counts an allocation a second time, so that it still counts after its drop, until end_kept. keep_bytes
- * counts bytes of the device until end_kept_bytes; keep_for_good counts them until the process ends. For keep
- * and end_kept GP_SUPPLY_POOLS means a driver pool that was destroyed.
+ * gp_account_keep counts an allocation a second time, so that it still counts after gp_account_drop, until
+ * gp_account_end_kept. gp_account_keep_bytes counts bytes of the device until gp_account_end_kept_bytes.
+ * gp_account_keep_for_good counts them until the process ends. For gp_account_keep and gp_account_end_kept,
+ * GP_SUPPLY_POOLS stands for a driver pool that was destroyed.
  */
 void gp_account_keep(
     gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply);
@@ -64,24 +65,27 @@ void gp_account_keep_bytes(gp_device_t *device, uint64_t bytes);
 void gp_account_end_kept_bytes(gp_device_t *device, uint64_t bytes);
 void gp_account_keep_for_good(gp_device_t *device, uint64_t bytes);
 
-/* Notes that the driver pool of an allocation was destroyed: the allocation counts until drop_detached. */
+/* gp_account_detach records that the driver pool of an allocation was destroyed. The allocation then counts
+ * until gp_account_drop_detached. */
 void gp_account_detach(gp_device_t *device, uint64_t bytes);
 void gp_account_drop_detached(gp_device_t *device, uint64_t bytes);
 
 /*
- * orphan: the program is about to destroy a driver pool that has `bytes` more than its allocations. The
- * driver no longer reports these bytes. They count until the driver's call has returned (pool_ended) and no
- * detached allocation is left; so do the bytes of freed detached allocations. leave_orphans stops counting
- * them once that is so, and returns how many they were; the caller may keep them.
+ * gp_account_orphan is called when the program is about to destroy a driver pool that has reserved `bytes`
+ * beyond its allocations. The driver no longer reports these bytes. They count until the driver's call has
+ * returned (gp_account_pool_ended) and no detached allocation is left; so do the bytes of freed detached
+ * allocations. gp_account_leave_orphans stops counting them once that is so, and returns their number. The
+ * caller may keep them.
  */
 void gp_account_orphan(gp_device_t *device, uint64_t bytes);
 void gp_account_pool_ended(gp_device_t *device);
 uint64_t gp_account_leave_orphans(gp_device_t *device);
 
-/* Returns true if the engine asks the driver how much memory its pools have reserved: only under a limit. */
+/* Returns true if the engine queries the driver for the bytes that its pools have reserved, which it does
+ * only under a limit. */
 bool gp_account_asks_pools(const gp_engine_t *engine, const gp_device_t *device);
 
-/* Returns the counted bytes without idle memory of the driver's pools, and without the possible growth of
+/* Returns the counted bytes, without idle memory of the driver's pools, and without the possible growth of
  * these pools by calls in flight. */
 static inline uint64_t gp_account_given(const gp_device_t *device)
 {
@@ -90,7 +94,7 @@ static inline uint64_t gp_account_given(const gp_device_t *device)
   return device->committed_bytes - device->draining - device->growing;
 }
 
-/* Returns gp_account_given without memory that is on its way back to the device. */
+/* Returns gp_account_given without memory that is being released to the device. */
 static inline uint64_t gp_account_in_use(const gp_device_t *device)
 {
   gp_assert_internal(gp_account_given(device) >= device->kept_bytes);

@@ -4,7 +4,7 @@
 
 #include "base/pages.h"
 
-/* Tests set a small value, so that the map rebuilds its tables often. */
+/* Initial capacity. Tests set a small value, so that the map rebuilds its tables often. */
 #ifndef GP_ADDRESS_MAP_CAPACITY
 #define GP_ADDRESS_MAP_CAPACITY 1024
 #endif
@@ -33,8 +33,8 @@ void gp_address_map_fini(gp_address_map_t *map)
   gp_assert_internal(gp_lock_is_free(&map->lock));
 }
 
-/* Puts an address that is not in the table into its first free slot. Returns true if the slot was never used,
- * false if it was a deleted one. */
+/* Puts an address that is not in the table into its first free slot. Returns true if the slot was never used
+ * before, false if it was a deleted one. */
 static bool place(gp_address_table_t *table, uint64_t address, void *value)
 {
   for (size_t i = gp_address_table_first(table, address);; i = (i + 1) & (table->capacity - 1)) {
@@ -48,8 +48,8 @@ static bool place(gp_address_table_t *table, uint64_t address, void *value)
   }
 }
 
-/* Returns a cleared table of that capacity: the spare table if it has that capacity, else a new one or
- * NULL. */
+/* Returns a cleared table of that capacity: the spare table if it has that capacity, otherwise a new table.
+ * Returns NULL if the host is out of memory. */
 static gp_address_table_t *take_table(gp_address_map_t *map, size_t capacity)
 {
   gp_address_table_t *table = map->spare;
@@ -61,7 +61,7 @@ static gp_address_table_t *take_table(gp_address_map_t *map, size_t capacity)
     return table;
   }
   map->spare = NULL;
-  atomic_fetch_add(&map->generation, 1); /* before the first slot is overwritten */
+  atomic_fetch_add(&map->generation, 1); /* must come before the first slot is overwritten */
   for (size_t i = 0; i < capacity; i++)
     atomic_store_explicit(&table->slots[i].key, 0, memory_order_release);
   return table;
@@ -116,7 +116,7 @@ static gp_address_table_t *make_room(gp_address_map_t *map, gp_address_table_t *
   return table;
 }
 
-/* The caller holds the lock. */
+/* Inserts an address or replaces its record. The caller holds the map's lock. */
 static bool insert_locked(gp_address_map_t *map, uint64_t address, void *value)
 {
   gp_assert_internal(gp_lock_is_held(&map->lock));
@@ -170,8 +170,8 @@ void gp_address_map_insert_promised(gp_address_map_t *map, uint64_t address, voi
   gp_lock_release(&map->lock);
 }
 
-/* Removes address and returns its record, or NULL. If value is not NULL, removes address only if its record
- * is value. The caller holds the map's lock. */
+/* Removes the address and returns its record, or NULL. If `value` is not NULL, removes the address only if
+ * its record is `value`. The caller holds the map's lock. */
 static void *remove_locked(gp_address_map_t *map, uint64_t address, const void *value)
 {
   gp_assert_internal(gp_lock_is_held(&map->lock));

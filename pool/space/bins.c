@@ -8,7 +8,8 @@ typedef struct place {
   unsigned range, step;
 } place_t;
 
-/* Sizes below 16 granules have a bin each, in range 0; range r > 0 begins at 16 << (r - 1) granules. */
+/* Returns the bin for a size. Each size below 16 granules has its own bin, in range 0. Range r > 0 begins at
+ * 16 << (r - 1) granules. */
 static place_t place_of(uint64_t size)
 {
   uint64_t granules = size / GP_CUT_GRANULE;
@@ -21,7 +22,7 @@ static place_t place_of(uint64_t size)
 
 _Static_assert(GP_CUT_RANGES < 64, "a bit for each, and one more");
 
-/* Moves *place to the first bin with entries, from *place on. Returns false if there is none. */
+/* Moves *place to the first bin that has entries, at or after *place. Returns false if there is none. */
 static bool first_from(const gp_cut_bins_t *bins, place_t *place)
 {
   unsigned steps = (unsigned)bins->steps[place->range] & (~0u << place->step);
@@ -43,7 +44,7 @@ static void step_on(place_t *place)
     *place = (place_t){place->range + 1, 0};
 }
 
-/* Joins two heaps and returns the result; NULL is an empty heap. */
+/* Joins two heaps and returns the result. NULL is an empty heap. */
 static gp_cut_entry_t *meld(gp_cut_entry_t *a, gp_cut_entry_t *b)
 {
   if (!a || !b)
@@ -66,7 +67,7 @@ static gp_cut_entry_t *meld(gp_cut_entry_t *a, gp_cut_entry_t *b)
 /* Joins a list of siblings into one heap: first in pairs from the left, then the pairs from the right. */
 static gp_cut_entry_t *meld_siblings(gp_cut_entry_t *first)
 {
-  gp_cut_entry_t *pairs = NULL; /* a list linked by next; the last pair is first */
+  gp_cut_entry_t *pairs = NULL; /* list linked by next; the last pair comes first */
   gp_cut_entry_t *heap = NULL;
 
   while (first) {
@@ -132,7 +133,7 @@ static bool serves(const gp_cut_entry_t *entry, uint64_t bytes, uint64_t newest)
   return entry->size >= bytes && entry->free_epoch <= newest;
 }
 
-/* Returns the next entry in a walk through the heap, parents first; NULL after the last one. */
+/* Returns the next entry in a walk through the heap, parents first, or NULL after the last one. */
 static gp_cut_entry_t *next_in_heap(gp_cut_entry_t *entry)
 {
   if (entry->child)
@@ -140,7 +141,7 @@ static gp_cut_entry_t *next_in_heap(gp_cut_entry_t *entry)
   while (entry && !entry->next) {
     while (entry->previous && entry->previous->child != entry)
       entry = entry->previous;
-    entry = entry->previous; /* the parent */
+    entry = entry->previous; /* `previous` of a first child is its parent */
   }
   return entry ? entry->next : NULL;
 }
@@ -165,7 +166,7 @@ gp_cut_entry_t *gp_cut_bins_find(const gp_cut_bins_t *bins, uint64_t bytes, uint
     if (serves(entry, bytes, newest))
       return entry;
   }
-  /* Looks at every entry that might fit, because a driver call would cost more. */
+  /* Search every entry that might fit, because a driver call would cost more. */
   for (place_t place = own; place.range < GP_CUT_RANGES && first_from(bins, &place); step_on(&place)) {
     gp_cut_entry_t *entry = lowest_that_serves(bins->lowest[place.range][place.step], bytes, newest);
     if (entry)
@@ -188,7 +189,8 @@ gp_cut_entry_t *gp_cut_bins_largest(const gp_cut_bins_t *bins)
   return largest;
 }
 
-/* Checks the heap and the bits of one bin, and adds its entries and bytes to *count and *bytes. */
+/* Checks the heap and the bits of one bin, and adds its entries and bytes to *count and *bytes. Returns true
+ * if they are valid. */
 static bool check_bin(const gp_cut_bins_t *bins, place_t place, size_t *count, uint64_t *bytes)
 {
   gp_cut_entry_t *heap = bins->lowest[place.range][place.step];

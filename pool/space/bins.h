@@ -2,12 +2,12 @@
  * The blocks of one context by size class: one bin for each class that has blocks. Idle blocks are reused
  * last in, first out, because the block used last is the most likely to be in a cache of the device.
  *
- * Invariants: a bin exists for the class of every block that the context has, in whatever state, and
- * block_count counts them, so that a block that becomes idle always finds its bin; a block is in the
- * idle list of its bin exactly while its state is idle, and idle_count counts them; deferred_count
- * counts the deferred blocks of that class; used <= capacity / 2. A bin does not move while it has
- * blocks, so that they can point to it; bins without blocks are freed when the table grows. The
- * device's lock guards the table and the bins.
+ * Invariants: A bin exists for the class of every block that the context has, in whatever state, and
+ * block_count counts these blocks. So a block that becomes idle always finds its bin. A block is in the idle
+ * list of its bin exactly while its state is idle, and idle_count counts these blocks. deferred_count counts
+ * the deferred blocks of that class. used <= capacity / 2. A bin does not move while it has blocks, so that
+ * they can point to it. Bins without blocks are freed when the table grows. The device's lock guards the
+ * table and the bins.
  */
 #ifndef GP_POOL_SPACE_BINS_H
 #define GP_POOL_SPACE_BINS_H
@@ -20,21 +20,21 @@
 
 /* The link of a block in the idle list of its bin; a member of the block's record. */
 typedef struct gp_bin_entry {
-  struct gp_bin_entry *next; /* older; NULL: the oldest */
+  struct gp_bin_entry *next; /* next older block; NULL: this is the oldest */
   struct gp_bin_entry *previous;
 } gp_bin_entry_t;
 
 typedef struct gp_bin {
-  uint64_t size;        /* of its class: the bytes of its largest blocks */
-  gp_bin_entry_t *idle; /* the newest */
+  uint64_t size;        /* size of the class: the bytes of its largest blocks */
+  gp_bin_entry_t *idle; /* newest idle block */
   uint32_t idle_count;
   uint32_t deferred_count;
   uint32_t block_count;
 } gp_bin_t;
 
-/* A slot of the table. size is a copy of bin->size, for the look-up. */
+/* A slot of the table. `size` is a copy of bin->size, which makes a look-up faster. */
 typedef struct gp_bin_slot {
-  uint64_t size; /* 0: slot not used */
+  uint64_t size; /* 0: the slot is not used */
   gp_bin_t *bin;
 } gp_bin_slot_t;
 
@@ -47,7 +47,7 @@ typedef struct gp_bins {
 void gp_bins_init(gp_bins_t *bins);
 void gp_bins_fini(gp_bins_t *bins);
 
-/* Returns the slot of size (not 0), or the free slot for it; capacity is a power of two. */
+/* Returns the slot of `size` (not 0), or the free slot in which to put it. The capacity is a power of two. */
 static inline gp_bin_slot_t *gp_bins_slot(gp_bin_slot_t *slots, size_t capacity, uint64_t size)
 {
   size_t i = (size_t)((size * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (capacity - 1);
@@ -66,10 +66,11 @@ static inline gp_bin_t *gp_bins_find(const gp_bins_t *bins, uint64_t size)
 /* Returns the bin of a class, and creates it if necessary; NULL if the host is out of memory. */
 gp_bin_t *gp_bins_make(gp_bins_t *bins, uint64_t size);
 
-/* Returns the bytes of the idle and deferred blocks in classes of at most `size`, or somewhat more. */
+/* Returns the bytes of the idle and deferred blocks in classes of at most `size`, or a slightly larger value.
+ */
 uint64_t gp_bins_unused_bytes(const gp_bins_t *bins, uint64_t size);
 
-/* Puts a block into the idle list of its bin, or takes it out again. */
+/* gp_bin_push adds a block to the idle list of its bin, and gp_bin_remove removes it. */
 static inline void gp_bin_push(gp_bin_t *bin, gp_bin_entry_t *entry)
 {
   entry->previous = NULL;
@@ -93,31 +94,31 @@ static inline void gp_bin_remove(gp_bin_t *bin, gp_bin_entry_t *entry)
   bin->idle_count--;
 }
 
-/* Returns the bin of the largest class that has idle blocks, or NULL. Looks at every bin. */
+/* Returns the bin of the largest class that has idle blocks, or NULL. Visits every bin. */
 gp_bin_t *gp_bins_largest(const gp_bins_t *bins);
 
 /*
  * Idle parts of segments by size: sixteen bins for each power of two, and bitmaps that find the first bin
- * with entries. A bin is a heap by address: low addresses are used first, so the ends of segments become
- * free.
+ * with entries. A bin is a heap ordered by address. Low addresses are used first, so that the ends of
+ * segments become free.
  *
- * Invariants: an entry is in the bin of its size; a bin's bit in `steps` is set exactly while it has entries,
- * and a range's bit in `ranges` while one of its bins has; no entry of a heap has a lower address than its
- * parent. All zero is the empty state. The caller holds the lock that guards the bins.
+ * Invariants: An entry is in the bin of its size. A bin's bit in `steps` is set exactly while the bin has
+ * entries, and a range's bit in `ranges` exactly while one of its bins has entries. No entry of a heap has a
+ * lower address than its parent. All zero is the empty state. The caller holds the lock that guards the bins.
  */
 
-#define GP_CUT_GRANULE UINT64_C(512) /* sizes and addresses are multiples of it */
-#define GP_CUT_STEPS   16u           /* for each power of two */
+#define GP_CUT_GRANULE UINT64_C(512) /* sizes and addresses are multiples of this */
+#define GP_CUT_STEPS   16u           /* bins for each power of two */
 #define GP_CUT_RANGES  52u           /* enough for every 64-bit size */
 
 /* The link of an idle part in the bins; a member of the block's record. */
 typedef struct gp_cut_entry {
   uint64_t address;
   uint64_t size;                 /* bytes */
-  uint64_t free_epoch;           /* see gp_cut_bins_find */
+  uint64_t free_epoch;           /* epoch or number of the free, see gp_cut_bins_find */
   struct gp_cut_entry *child;    /* first child in the heap */
-  struct gp_cut_entry *next;     /* sibling */
-  struct gp_cut_entry *previous; /* sibling, or for the first child the parent; NULL: the root */
+  struct gp_cut_entry *next;     /* next sibling */
+  struct gp_cut_entry *previous; /* previous sibling; for the first child, the parent; NULL: the root */
 } gp_cut_entry_t;
 
 typedef struct gp_cut_bins {
@@ -126,23 +127,23 @@ typedef struct gp_cut_bins {
   gp_cut_entry_t *lowest[GP_CUT_RANGES][GP_CUT_STEPS];
 } gp_cut_bins_t;
 
-/* Puts an entry into the bin of its size. Address, size and free_epoch must not
- * change until it is removed. */
+/* gp_cut_bins_add puts an entry into the bin of its size. Its address, size and free_epoch must not change
+ * until gp_cut_bins_remove removes it. */
 void gp_cut_bins_add(gp_cut_bins_t *bins, gp_cut_entry_t *entry);
 void gp_cut_bins_remove(gp_cut_bins_t *bins, gp_cut_entry_t *entry);
 
 /*
- * Finds an entry of `bytes` or more whose free_epoch is at most newest. It first looks only at the entry with
- * the lowest address of each bin, from the bin of `bytes` upwards; if none of these serves, it looks at all
- * entries. Returns NULL if there is none. The entry stays in its bin. bytes is a multiple of the granule,
- * not 0.
+ * Returns an entry of at least `bytes` whose free_epoch is at most `newest`, or NULL if there is none. First
+ * checks only the entry with the lowest address of each bin, from the bin of `bytes` upwards. If none of
+ * these serves, checks all entries. The entry stays in its bin. `bytes` is a multiple of the granule, not 0.
  */
 gp_cut_entry_t *gp_cut_bins_find(const gp_cut_bins_t *bins, uint64_t bytes, uint64_t newest);
 
-/* Returns the largest entry, or NULL. Looks at the whole of the highest bin. */
+/* Returns the largest entry, or NULL. Visits all entries of the highest bin. */
 gp_cut_entry_t *gp_cut_bins_largest(const gp_cut_bins_t *bins);
 
-/* Returns true if the invariants hold; counts the entries and their bytes. */
+/* Returns true if the invariants hold. *ret_count and *ret_bytes are the number of entries and their bytes.
+ */
 bool gp_cut_bins_check(const gp_cut_bins_t *bins, size_t *ret_count, uint64_t *ret_bytes);
 
 #endif

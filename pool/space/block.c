@@ -51,8 +51,8 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
   gp_event_facts(engine, block->context->device);
 }
 
-/* Notifies the observer of a step of an allocation and its free. Returns the time that it recorded; 0 if it
- * wants the whole event instead. */
+/* Notifies the observer of one step in the life of an allocation. Returns the time that the observer
+ * recorded, or 0 if the observer wants the whole event instead. */
 static inline uint64_t tell_step(gp_engine_t *engine, gp_block_t *block, gp_step_fn step, uint64_t time_ns)
 {
   const gp_context_t *context = block->context;
@@ -86,7 +86,7 @@ void gp_block_tell_completed(gp_engine_t *engine, gp_block_t *block, uint64_t ti
 
 void gp_block_join_idle(gp_engine_t *engine, gp_block_t *block, uint64_t since_ns)
 {
-  gp_address_map_remove_value(&engine->blocks, block->address, block); /* joining may move it */
+  gp_address_map_remove_value(&engine->blocks, block->address, block); /* joining may move the block */
   gp_block_set_stream(block, 0);
   (void)gp_segment_enter_idle(engine, block, since_ns);
 }
@@ -104,13 +104,14 @@ gp_block_t *gp_block_take_part(gp_engine_t *engine, gp_context_t *context, uint6
   gp_block_t *block = gp_segment_take(engine, context, size);
   if (!block || gp_address_map_insert(&engine->blocks, block->address, block))
     return block;
-  /* If the host has no memory for the map, the block returns to idle. It gets a new time, since
+  /* If the host has no memory for the map, the block returns to idle. It gets a new time, because
    * device->idle is in the order of times. */
   (void)gp_segment_enter_idle(engine, block, gp_now(engine));
   return NULL;
 }
 
-/* Returns the smallest block of a bin with fit->least to `most` bytes, the newest among equals; or NULL. */
+/* Returns the smallest block of a bin that has fit->least to `most` bytes, or NULL. Among equal sizes,
+ * returns the newest. */
 static gp_block_t *find_smallest(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most)
 {
   gp_block_t *best = NULL;
@@ -120,7 +121,7 @@ static gp_block_t *find_smallest(const gp_bin_t *bin, const gp_fit_t *fit, uint6
     if (!gp_block_serves(block, fit, most) || (best && block->size >= best->size))
       continue;
     best = block;
-    if (best->size <= fit->fresh || bin->size <= GP_LARGE_CLASS) /* all have the size of the class */
+    if (best->size <= fit->fresh || bin->size <= GP_LARGE_CLASS) /* all blocks have the size of the class */
       break;
   }
   return best;
@@ -184,7 +185,7 @@ gp_block_t *gp_block_largest_idle(const gp_device_t *device)
       gp_block_t *block = gp_block_of_entry(entry);
       if (!largest || block->size > largest->size)
         largest = block;
-      if (block->size == bin->size) /* the most that a block of the class can have */
+      if (block->size == bin->size) /* no block of the class is larger */
         break;
     }
   }
@@ -244,8 +245,8 @@ void gp_block_forget(
     gp_block_unprepare(block->context, block);
     gp_list_remove(&block->all);
   }
-  __atomic_store_n(&block->address, 0, __ATOMIC_RELAXED); /* a free may race with this, see free.c */
-  block->block_id = 0; /* a free may be waiting in mode `strict`, see gp_release_deferred */
+  __atomic_store_n(&block->address, 0, __ATOMIC_RELAXED); /* a concurrent free may read it, see free.c */
+  block->block_id = 0; /* a free in mode `strict` may be waiting, see gp_release_deferred */
   gp_block_slab_give(engine, block);
 }
 

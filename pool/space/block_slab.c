@@ -6,9 +6,9 @@
 
 #define SLAB_RECORDS 256
 
-/* Aligned to two cache lines, which processors fetch together, so that the blocks of two threads share none.
- * The block type itself is not aligned, because list macros treat the head of a list as a member of a
- * block. */
+/* A slot for a block. Its alignment is two cache lines, which processors fetch together, so that the blocks
+ * of two threads share none. The block type itself is not aligned, because list macros treat the head of a
+ * list as a member of a block. */
 typedef struct place {
   _Alignas(2 * GP_CACHE_LINE) gp_block_t block;
 } place_t;
@@ -23,7 +23,7 @@ void gp_block_slab_init(gp_engine_t *engine)
   gp_lock_init(&engine->slab_lock, GP_RANK_SLAB);
 }
 
-/* put, add_slab and take: the caller holds slab_lock. */
+/* The caller of put, add_slab and take holds slab_lock. */
 
 static void put(gp_engine_t *engine, gp_block_t *block)
 {

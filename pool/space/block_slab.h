@@ -1,6 +1,6 @@
 /*
- * Allocates block records from slabs, recycles them, and frees them only when the engine ends, so that a free
- * that races with the end of its block never reads freed memory. Any thread may call; the caller may hold the
+ * Allocates block records from slabs and recycles them. Frees them only when the engine ends, so that a free
+ * that races with the end of its block never reads freed memory. Any thread may call. The caller may hold the
  * device's lock.
  */
 #ifndef GP_POOL_SPACE_BLOCK_SLAB_H
@@ -11,7 +11,7 @@
 void gp_block_slab_init(gp_engine_t *engine);
 void gp_block_slab_fini(gp_engine_t *engine);
 
-gp_block_t *gp_block_slab_take(gp_engine_t *engine); /* in no list; NULL: out of host memory */
+gp_block_t *gp_block_slab_take(gp_engine_t *engine); /* is in no list; NULL: out of host memory */
 void gp_block_slab_give(gp_engine_t *engine, gp_block_t *block);
 
 #endif

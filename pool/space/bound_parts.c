@@ -30,14 +30,14 @@ static void uncount(const gp_block_t *block)
   device->bound_releasable -= block->releasable;
 }
 
-/* Puts a part, now of its final size, into the bins of a stream. */
+/* Puts a part, which has its final size, into the bins of a stream. */
 static void file(gp_stream_record_t *stream_record, gp_block_t *block, uint64_t freed_as)
 {
   block->freed_in = stream_record;
   block->freed_as = freed_as;
   block->in_cut.address = block->address;
   block->in_cut.size = block->size;
-  block->in_cut.free_epoch = freed_as; /* the bins compare it with the number that gp_bound_find gets */
+  block->in_cut.free_epoch = freed_as; /* compared with the number that gp_bound_find gets */
   gp_cut_bins_add(stream_record->bound, &block->in_cut);
   stream_record->block_count++;
 }
@@ -79,7 +79,7 @@ bool gp_bound_enter(
   block->context->deferred_bytes -= block->size;
   gp_block_end_use(engine, block, now_ns);
   gp_block_set_stream(block, 0);
-  gp_address_map_remove_value(&engine->blocks, block->address, block); /* joining may move it */
+  gp_address_map_remove_value(&engine->blocks, block->address, block); /* joining may move the block */
   for (int i = 0; i < 2; i++) {
     if (!neighbours[i] || neighbours[i]->state != GP_STATE_BOUND || neighbours[i]->freed_in != stream_record)
       continue;

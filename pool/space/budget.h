@@ -1,14 +1,13 @@
 /*
  * The budget: how much memory the pool may reserve, derived from the highest use so far. Memory is in use
- * until the program has freed it and the device no longer uses it. Memory freed in a stream, which that
- * stream may reuse at once, counts as idle. Two kinds of memory are measured separately:
- *
- * - Whole blocks, each a driver allocation: memory of cudaMalloc with the pool types round and naive, and
- *   large blocks once the program exports memory. The budget is their highest use plus GPUPOOL_SLACK: the
- *   pool should not reserve more in whole blocks. Beyond the budget an allocation takes an idle block up to
- *   twice as large as the request before the pool grows, and idle blocks are surplus (surplus.h).
- *   doc/memory-types.md has the figures. A block that is larger than a new block for its request counts
- *   without the excess.
+ * until the program has freed it and the device no longer uses it. Memory freed in a stream that may reuse it
+ * at once counts as idle. Two kinds of memory are measured separately:
+ * - Whole blocks, each of which is a driver allocation: memory of cudaMalloc with the pool types round and
+ *   naive, and large blocks once the program exports memory. The budget is their highest use plus
+ *   GPUPOOL_SLACK. The pool should not reserve more than that in whole blocks. Beyond the budget, an
+ *   allocation takes an idle block of up to twice the requested size before the pool grows, and idle blocks
+ *   are surplus (surplus.h). doc/memory-types.md has the measurements. If a block is larger than a new block
+ *   for its request would be, the excess does not count.
  * - Parts of segments and of mapped memory: see segment.h and mapped.h.
  *
  * Prewarmed memory counts as used. Sizes are in bytes. The caller holds the device's lock.
@@ -18,17 +17,17 @@
 
 #include "pool/device_record.h"
 
-/* Beyond the budget a request may take an idle block of up to this many times its size. */
+/* Beyond the budget, a request may take an idle block of up to this many times its size. */
 #define GP_BORROW_TIMES 2
 
-/* Most blocks released for the budget in one free or synchronization, so that no call takes long. */
+/* The most blocks that one free or synchronization releases for the budget, so that no call takes long. */
 #define GP_BUDGET_RELEASES 4
 
 /* Returns the most bytes that the pool should reserve in whole blocks; UINT64_MAX: no bound. */
 uint64_t gp_budget_bytes(const gp_engine_t *engine, const gp_device_t *device);
 
-/* gp_budget_held returns the bytes of whole blocks, gp_parts_held those of parts. Memory on its way to the
- * driver does not count. */
+/* gp_budget_held returns the bytes of whole blocks, and gp_parts_held those of parts. Memory that is being
+ * released to the driver does not count. */
 static inline uint64_t gp_budget_held(const gp_device_t *device)
 {
   return gp_device_stats(device)->active_bytes.current - device->part_active +
@@ -40,12 +39,12 @@ static inline uint64_t gp_parts_held(const gp_device_t *device)
   return device->part_active + device->part_cached;
 }
 
-/* Returns by how many bytes the whole blocks exceed the budget. */
+/* Returns the bytes by which the whole blocks exceed the budget. */
 static inline uint64_t gp_budget_excess(const gp_engine_t *engine, const gp_device_t *device)
 {
   uint64_t held = gp_budget_held(device);
 
-  if (held <= device->highest_whole) /* usual in a free: no need to compute the budget */
+  if (held <= device->highest_whole) /* the usual case in a free: no need to compute the budget */
     return 0;
   uint64_t budget = gp_budget_bytes(engine, device);
   return held > budget ? held - budget : 0;
@@ -75,7 +74,7 @@ static inline void gp_parts_begin_use(gp_device_t *device, uint64_t bytes)
     device->highest_parts = device->part_active;
 }
 
-/* Raises the highest use to all reserved memory, after memory was reserved in advance. */
+/* Raises the highest use to all reserved memory. Called after memory was reserved in advance. */
 static inline void gp_budget_note_ahead(gp_device_t *device)
 {
   if (gp_budget_held(device) > device->highest_whole)
@@ -88,7 +87,7 @@ static inline void gp_parts_note_ahead(gp_device_t *device)
     device->highest_parts = gp_parts_held(device);
 }
 
-/* Notes by how many bytes the block, which is about to be allocated, is larger than a new one would be. */
+/* Records the bytes by which a block that is about to be allocated is larger than a new block would be. */
 static inline void gp_budget_borrow(gp_device_t *device, gp_block_t *block, const gp_fit_t *fit)
 {
   uint64_t most = fit->class_bytes > fit->most ? fit->class_bytes : fit->most;
@@ -98,7 +97,7 @@ static inline void gp_budget_borrow(gp_device_t *device, gp_block_t *block, cons
   device->borrowed_bytes += block->borrowed;
 }
 
-/* Ends the count of gp_budget_borrow, when the use of the block has ended. */
+/* Ends the count of gp_budget_borrow. Called when the use of the block has ended. */
 static inline void gp_budget_return(gp_device_t *device, gp_block_t *block)
 {
   gp_assert_internal(device->borrowed_bytes >= block->borrowed);

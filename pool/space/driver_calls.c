@@ -4,8 +4,9 @@
 #include "pool/reuse/mode.h"
 #include "base/cancel.h"
 
-/* Calls a function of the driver table; arguments follow the table's own. The program did not make this call,
- * or not in this form, so the thread cannot be cancelled in it: nothing would clean up after it. */
+/* Calls a function of the driver table and stores its code in `result`. `...` are the arguments after the
+ * table's own. The program did not request this call, or not in this form. So the thread cannot be cancelled
+ * in it, because nothing would clean up afterwards. */
 #define OWN_CALL(result, engine, function, ...)                                                              \
   do {                                                                                                       \
     gp_assert(gp_locks_held() == 0);                                                                         \
@@ -14,7 +15,7 @@
     gp_cancel_restore(cancel_state);                                                                         \
   } while (0)
 
-/* Makes an OWN_CALL and returns its code from the function. */
+/* Makes an OWN_CALL and returns its code from the calling function. */
 #define RETURN_OWN_CALL(engine, function, ...)                                                               \
   do {                                                                                                       \
     int code;                                                                                                \
@@ -257,7 +258,7 @@ void gp_driver_note(gp_engine_t *engine, gp_context_t *context, int code)
   const gp_driver_ops_t *ops = engine->driver.ops;
 
   bool has_ended = code != 0 && ops->code_is_context_gone && ops->code_is_context_gone(code);
-  if (has_ended && ops->context_has_ended) /* a wrong code alone would cost all memory of the context */
+  if (has_ended && ops->context_has_ended) /* one wrong code must not drop all memory of the context */
     OWN_CALL(has_ended, engine, context_has_ended, &context->driver);
   if (!has_ended) {
     gp_engine_note_result(engine, code);

@@ -1,12 +1,12 @@
 /*
- * Checked calls of the driver table (driver.h). Nothing else calls the table, so preconditions are asserted
+ * Checked calls of the driver table (driver.h). No other code calls the table, so preconditions are asserted
  * only here. The caller holds no lock. Each function returns the driver's code unless its comment says
- * otherwise. Sizes in bytes.
+ * otherwise. Sizes are in bytes.
  *
  * A thread can be cancelled (pthread_cancel) in the calls that the program requested: gp_driver_alloc and
  * gp_driver_free_for_program. Their callers clean up after a cancelled call. A thread cannot be cancelled in
- * the other calls, because the program did not make them, or because they switch to another context
- * meanwhile.
+ * the other calls, because the program did not request them, or because they temporarily switch to another
+ * context.
  */
 #ifndef GP_POOL_SPACE_DRIVER_CALLS_H
 #define GP_POOL_SPACE_DRIVER_CALLS_H
@@ -56,11 +56,11 @@ int gp_driver_copy_out(gp_engine_t *engine, const gp_driver_context_t *context, 
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 
-/* Lets the calling thread sleep for about ns nanoseconds. */
+/* Makes the calling thread sleep for about `ns` nanoseconds. */
 void gp_driver_pause(gp_engine_t *engine, uint64_t ns);
 
-/* A thread that polls first sleeps for GP_FIRST_PAUSE_NS, and after each sleep of ns for gp_next_pause(ns),
- * which is a millisecond at most. */
+/* First pause of a thread that polls. After each pause of `ns`, the next one is gp_next_pause(ns), at most a
+ * millisecond. */
 #define GP_FIRST_PAUSE_NS UINT64_C(20000)
 
 static inline uint64_t gp_next_pause(uint64_t ns)
@@ -69,20 +69,21 @@ static inline uint64_t gp_next_pause(uint64_t ns)
   return 2 * ns < longest_ns ? 2 * ns : longest_ns;
 }
 
-/* Checks the code that a wait or a fence of the context returned. A context that has ended unnoticed is
- * marked `gone`, so that memory of other contexts does not wait for it forever. contexts.c drops its
- * memory. */
+/* Checks the code that a wait or a fence of the context has returned. If the context has ended unnoticed,
+ * marks it as `gone`, so that memory of other contexts does not wait for it forever. contexts.c then drops
+ * its memory. */
 void gp_driver_note(gp_engine_t *engine, gp_context_t *context, int code);
 
 /* Counts a fence or a wait on the host in the statistics of the context's device. */
 typedef enum gp_count { GP_COUNT_FENCE, GP_COUNT_HOST_WAIT } gp_count_t;
 void gp_driver_count(gp_context_t *context, gp_count_t what);
 
-/* See host_available in driver.h. Makes no call to the device, so gp_engine_enter is not needed before it. */
+/* Returns the host's available memory, see host_available in driver.h. Makes no call to the device, so
+ * gp_engine_enter is not needed before it. */
 uint64_t gp_driver_host_available(gp_engine_t *engine, const gp_driver_context_t *context);
 
-/* Returns the bytes available on a device with free_bytes free: more than these if it shares the host's
- * memory. */
+/* Returns the bytes available on a device of which free_bytes are free. The result is larger than free_bytes
+ * if the device shares the host's memory. */
 uint64_t gp_driver_available(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t free_bytes);
 
 #endif

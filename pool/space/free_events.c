@@ -4,7 +4,7 @@
 
 #include "pool/device_record.h"
 
-#define MOST_EVENTS 4096u /* for each context; further frees get no event */
+#define MOST_EVENTS 4096u /* most events of a context; further frees get no event */
 
 gp_free_event_t *gp_free_event_take(gp_context_t *context)
 {
@@ -38,7 +38,7 @@ static void cover(gp_block_t *block, uint64_t address, uint64_t size, gp_free_ev
 {
   gp_freed_bytes_t *bytes = malloc(sizeof(*bytes));
 
-  if (!bytes) /* then the bytes are not covered, and no request gets them early */
+  if (!bytes) /* the bytes stay uncovered, so no request gets them early */
     return;
   *bytes = (gp_freed_bytes_t){.next = block->freed_bytes, .address = address, .size = size, .event = event};
   block->freed_bytes = bytes;

@@ -1,13 +1,13 @@
 /*
- * Events behind stream-ordered frees, recorded while the device is short of memory. If nothing else serves a
- * request, it may get such memory although the device still uses it: the request's own stream first waits
- * for these events (wait_in_stream.h). The host never waits. No event is recorded later in its stream than
- * the free, because work behind the free may itself wait for the request.
+ * Events of stream-ordered frees, recorded while the device is short of memory. If nothing else serves a
+ * request, it may get such memory although the device still uses it. The request's own stream then first
+ * waits for these events (wait_in_stream.h). The host never waits. No event is recorded later in its stream
+ * than the free, because work after the free may itself wait for the request.
  *
  * The event of a free covers the freed bytes until another owner gets them, or until the work before the free
  * is complete. Joined parts keep the event of each of their frees, with the bytes that it covers.
  *
- * Addresses and sizes in bytes. The caller holds the device's lock.
+ * Addresses and sizes are in bytes. The caller holds the device's lock.
  */
 #ifndef GP_POOL_SPACE_FREE_EVENTS_H
 #define GP_POOL_SPACE_FREE_EVENTS_H
@@ -16,7 +16,7 @@
 
 /* An event of a context. It is reused when nothing refers to it any more. */
 typedef struct gp_free_event {
-  struct gp_free_event *next; /* in context->spare_events */
+  struct gp_free_event *next; /* link in context->spare_events */
   void *event;                /* the driver's event; NULL: not created yet */
   gp_context_t *context;
   unsigned uses;
@@ -24,17 +24,17 @@ typedef struct gp_free_event {
 
 /* Bytes of a block that are covered by one event. */
 typedef struct gp_freed_bytes {
-  struct gp_freed_bytes *next; /* of the same block, in no particular order */
+  struct gp_freed_bytes *next; /* next bytes of the same block, in no particular order */
   uint64_t address, size;
   gp_free_event_t *event;
 } gp_freed_bytes_t;
 
-/* take returns an event with one use, which the caller drops; NULL if the host has no memory, or the context
- * has its most events. */
+/* gp_free_event_take returns an event with one use, which the caller ends with gp_free_event_drop. Returns
+ * NULL if the host has no memory, or if the context already has the most events allowed. */
 gp_free_event_t *gp_free_event_take(gp_context_t *context);
 void gp_free_event_drop(gp_free_event_t *event);
 
-/* Lets the event cover the whole block, which has just been freed. */
+/* Makes the event cover the whole block, which has just been freed. */
 void gp_free_events_cover(gp_block_t *block, gp_free_event_t *event);
 
 /* Returns true if events cover every byte of the block. */
@@ -46,11 +46,12 @@ void gp_free_events_join(gp_block_t *block, gp_block_t *neighbour);
 /* Divides the events between the block and `rest`, which was split from its upper end. */
 void gp_free_events_split(gp_block_t *block, gp_block_t *rest);
 
-/* Drops the events of the block: another owner gets it, or the work before its free is complete. */
+/* Drops the events of the block, because another owner gets the block, or because the work before its free is
+ * complete. */
 void gp_free_events_forget(gp_block_t *block);
 
-/* Frees all event records of the context: the context has ended, with the driver's events, or the engine
- * ends. */
+/* Frees all event records of the context. Called when the context has ended, which ends the driver's events,
+ * or when the engine ends. */
 void gp_free_events_fini(gp_context_t *context);
 
 #endif

@@ -9,7 +9,8 @@
 #include "pool/space/budget.h"
 #include "pool/device_record.h"
 
-/* Returns the index of the first chunk that begins at or above address; range->count if there is none. */
+/* Returns the index of the first chunk that begins at or above the address, or range->count if there is none.
+ */
 static size_t first_from(const gp_range_t *range, uint64_t address)
 {
   size_t low = 0, high = range->count;
@@ -56,7 +57,7 @@ void gp_chunks_unpromise(gp_range_t *range, size_t count)
   range->promised -= count;
 }
 
-/* Adds a chunk whose place was promised. */
+/* Adds a chunk for which gp_chunks_promise has reserved a place. */
 static void gp_chunks_add(gp_range_t *range, const gp_chunk_t *chunk)
 {
   size_t at = first_from(range, chunk->address);
@@ -71,7 +72,7 @@ static void gp_chunks_add(gp_range_t *range, const gp_chunk_t *chunk)
   range->mapped += chunk->size;
 }
 
-/* Removes a chunk from the table. Pointers into the table are invalid afterwards. */
+/* Removes a chunk from the table, which invalidates pointers into the table. */
 static void gp_chunks_remove(gp_range_t *range, gp_chunk_t *chunk)
 {
   size_t at = (size_t)(chunk - range->chunks);
@@ -89,8 +90,8 @@ gp_chunk_t *gp_chunks_find(const gp_range_t *range, uint64_t address)
   return chunk && address < end_of(chunk) ? chunk : NULL;
 }
 
-/* Returns the first of the chunks that lie entirely in [address, address + size), or NULL, and their
- * count. */
+/* Returns the first of the chunks that lie entirely in [address, address + size), or NULL, and stores their
+ * number. */
 static gp_chunk_t *gp_chunks_within(
     const gp_range_t *range, uint64_t address, uint64_t size, size_t *ret_count)
 {
@@ -129,20 +130,21 @@ bool gp_chunks_run(const gp_range_t *range, uint64_t address, uint64_t *ret_addr
   return true;
 }
 
-/* Growth for few calls at first, and little unused memory later. */
-#define GROWTH_DIVISION       32 /* 1/32 of the bytes that the context has, from GROWTH_LEAST on */
+/* Sizes by which the pool grows: large enough for few calls at first, and small enough for little unused
+ * memory later. */
+#define GROWTH_DIVISION       32 /* 1/32 of the context's bytes, if more than GROWTH_LEAST */
 #define GROWTH_LEAST          (16 * GP_MIB)
 #define GROWTH_MOST           (512 * GP_MIB)
-#define GROWTH_EARLY_DIVISION 8 /* 1/8 of them, up to GROWTH_LEAST */
+#define GROWTH_EARLY_DIVISION 8 /* otherwise 1/8 of these bytes, up to GROWTH_LEAST */
 
-/* A chunk moves as a whole, and only if no part of it is in use. So a new chunk is no larger than its
- * request. But some functions walk over all chunks, so there must not be too many: a new chunk has at least
- * 1/CHUNK_SHARE of the context's memory (some 2,000 chunks in 80 GiB). */
+/* Minimum size of a new chunk, as a share of the context's memory (some 2,000 chunks in 80 GiB). A chunk
+ * moves as a whole, and only if no part of it is in use, so a new chunk is otherwise no larger than its
+ * request. But some functions visit all chunks, so there must not be too many. */
 #define CHUNK_SHARE 512
 
-/* Thousandths of the highest use that the pool may reserve before it moves memory instead of growing. If the
- * same chunks move repeatedly, more memory ends that: one thousandth more for each MOVES_A_PERMILLE such
- * moves. */
+/* The pool may reserve this many thousandths of the highest use before it moves memory instead of growing. If
+ * the same chunks move repeatedly, more memory avoids that: the value rises by one for each MOVES_A_PERMILLE
+ * such moves. */
 #define HELD_PERMILLE      1033
 #define HELD_PERMILLE_MOST 1150
 #define MOVES_A_PERMILLE   2
@@ -194,8 +196,8 @@ static bool is_usable(const gp_block_t *block)
   return block->state == GP_STATE_UNMAPPED || block->state == GP_STATE_IDLE;
 }
 
-/* Returns how many of the `bytes` that begin with the block, or with `down` end with it, are not mapped;
- * UINT64_MAX if the idle and unmapped blocks there have fewer than `bytes`. */
+/* Returns how many of `bytes` that begin with the block are not mapped. With `down`, the bytes end with the
+ * block. Returns UINT64_MAX if the idle and unmapped blocks there have fewer than `bytes`. */
 static uint64_t missing_from(const gp_block_t *block, bool down, uint64_t bytes)
 {
   uint64_t missing = 0, left = bytes;
@@ -211,7 +213,7 @@ static uint64_t missing_from(const gp_block_t *block, bool down, uint64_t bytes)
   return UINT64_MAX;
 }
 
-/* Returns the block that contains address: `block` or one below it. */
+/* Returns the block that contains the address: `block` or one below it. */
 static gp_block_t *block_down_to(gp_block_t *block, uint64_t address)
 {
   while (block->address > address)
@@ -264,7 +266,8 @@ void gp_mapped_add(gp_range_t *range, gp_block_t *block)
   context->range = range;
 }
 
-/* Gives the rest of a block its former state, idle or unmapped. None of its neighbours has that state. */
+/* Returns the rest of a block to its former state, idle or unmapped. None of its neighbours is in that state.
+ */
 static void put_back(gp_engine_t *engine, gp_block_t *block, gp_state_t state)
 {
   block->state = state;
@@ -356,13 +359,13 @@ void gp_mapped_move(gp_engine_t *engine, gp_range_t *range, uint64_t from, uint6
   moved.address = to;
   range->segment.context->device->moved_again += moved.has_moved;
   moved.has_moved = true;
-  range->promised++; /* the place in the table that it has just left */
+  range->promised++; /* keeps the place in the table that the chunk has just left */
   gp_chunks_add(range, &moved);
   gp_event_chunk(
       engine, range, gp_chunks_find(range, to), GP_ACTION_SEGMENT_ALLOC, GP_DETAIL_NONE, time_ns, 0);
 }
 
-/* Returns true if the block is idle, its free_epoch is at most `newest`, and it has whole chunks. */
+/* Returns true if the block is idle, has whole chunks, and its free_epoch is at most `newest`. */
 static bool can_go(const gp_context_t *context, const gp_block_t *block, uint64_t newest)
 {
   return block->state == GP_STATE_IDLE && block->segment == &context->range->segment &&
@@ -385,8 +388,8 @@ gp_block_t *gp_mapped_oldest(
   return oldest;
 }
 
-/* Returns the largest chunk in blocks that can_go, at the highest address among equals, or NULL. *ret_block:
- * the block with the chunk. */
+/* Returns the largest chunk in blocks that can_go() accepts, or NULL. Among equal sizes, returns the one at
+ * the highest address. *ret_block is the block with the chunk. */
 static gp_chunk_t *largest_of(const gp_context_t *context, uint64_t newest, gp_block_t **ret_block)
 {
   gp_chunk_t *largest = NULL;

@@ -5,7 +5,8 @@
 #include "pool/space/budget.h"
 #include "pool/device_record.h"
 
-/* Checks the invariants of segments in block_record.h and bins.h, for gp_engine_check. */
+/* Checks the invariants of segments in block_record.h and bins.h, for gp_engine_check. Returns true if they
+ * hold. */
 
 static bool check_idle(const gp_block_t *block)
 {
@@ -38,8 +39,8 @@ static bool check_bound(const gp_block_t *block, const gp_block_t *before)
 
 bool gp_segment_check(const gp_context_t *context)
 {
-  const gp_segment_t *segment = NULL; /* of the previous block */
-  uint64_t end = 0;                   /* where the previous block ended */
+  const gp_segment_t *segment = NULL; /* segment of the previous block */
+  uint64_t end = 0;                   /* end of the previous block */
   bool was_idle = false;
   size_t segments = 0, listed = 0, entries = 0, counted;
   uint64_t bytes = 0, counted_bytes;
@@ -82,23 +83,24 @@ bool gp_segment_check(const gp_context_t *context)
          good;
 }
 
-/* A large request gets its own segment, which can be released as a whole after the free. */
+/* A large request gets its own segment, which can be released as a whole after the free. It is large from
+ * 1/OWN_DIVISION of the context's bytes, and at least OWN_LEAST. */
 #define OWN_LEAST    (64 * GP_MIB)
-#define OWN_DIVISION 32 /* 1/32 of the bytes that the context has */
+#define OWN_DIVISION 32 /* divides the bytes that the context has */
 
-/* For other requests a segment also has memory for later ones: few driver calls at first, little waste
- * later. */
-#define GROWTH_EARLY_DIVISION 4 /* a quarter of the bytes that the context has, up to ... */
+/* For other requests a new segment also has memory for later requests. It is large at first, so that few
+ * driver calls are needed, and relatively smaller later, so that little is wasted. */
+#define GROWTH_EARLY_DIVISION 4 /* a quarter of the context's bytes, up to GROWTH_EARLY_MOST */
 #define GROWTH_EARLY_MOST     (64 * GP_MIB)
 #define GROWTH_DIVISION       24
 #define GROWTH_MOST           (512 * GP_MIB)
 
-/* From this size on a segment is a multiple of the request, so that equal requests waste nothing when the
+/* From this size on, a segment is a multiple of the request, so that equal requests waste nothing when the
  * device is almost full. */
 #define EQUAL_LEAST GP_MIB
 
-/* Slack beyond the highest use: a percentage of that use, which grows by one with each release, but at least
- * SLACK_BYTES. */
+/* Slack beyond the highest use: a percentage of that use, but at least SLACK_BYTES. The percentage grows by
+ * one with each release. */
 #define SLACK_LEAST 5u
 #define SLACK_MOST  15u
 #define SLACK_BYTES (32 * GP_MIB)
@@ -135,7 +137,7 @@ uint64_t gp_segment_spare_bytes(const gp_device_t *device)
   return reserved > needed ? reserved - needed : 0;
 }
 
-/* Chooses the smallest segment with as many bytes as are spare, else the largest. */
+/* Chooses the smallest segment that has at least the spare bytes, otherwise the largest segment. */
 gp_block_t *gp_segment_spare(gp_context_t *context)
 {
   uint64_t wanted = gp_segment_spare_bytes(context->device);
@@ -225,7 +227,7 @@ uint64_t gp_segment_releasable(const gp_block_t *block)
   return gp_segment_is_whole(block) ? block->size : 0;
 }
 
-/* Puts an idle block, now of its final size, into the bins, and a whole segment also into the device's
+/* Puts an idle block, which has its final size, into the bins. Puts a whole segment also into the device's
  * list. */
 static void enter(gp_block_t *block)
 {
@@ -427,7 +429,7 @@ gp_block_t *gp_segment_block_at(const gp_segment_t *segment, uint64_t address)
   return block;
 }
 
-/* Free memory without a gap that ends at the current position of the walk over the blocks. */
+/* Free memory without a gap that ends at the current position in a walk over the blocks. */
 typedef struct free_piece {
   const gp_segment_t *segment;
   uint64_t address, size;
@@ -455,7 +457,7 @@ void gp_segment_measure(const gp_context_t *context, uint64_t *ret_whole, uint64
     bool is_free =
         block->state == GP_STATE_IDLE || block->state == GP_STATE_DEFERRED || block->state == GP_STATE_BOUND;
     if (is_free && !block->segment && block->size > GP_DRIVER_SHARED_MAX)
-      *ret_whole += block->size; /* smaller ones may share pages with memory in use */
+      *ret_whole += block->size; /* smaller blocks may share pages with memory in use */
     if (!is_free || block->segment != piece.segment) {
       end_piece(&piece, ret_whole, ret_largest);
       piece = (free_piece_t){.segment = block->segment, .address = block->address};

@@ -1,8 +1,8 @@
 #include "pool/space/size_classes.h"
 
 /*
- * Pool type naive: sizes rounded up to a page, to whole driver pages where the driver uses whole pages, and
- * above large_round to multiples of large_round (MXNet's Naive). It wastes least for programs that repeat the
+ * Pool type naive. Rounds sizes up to a page, to whole driver pages where the driver uses whole pages, and
+ * above large_round to multiples of large_round (MXNet's Naive). Wastes least for programs that repeat the
  * same sizes.
  */
 static uint64_t naive_block_bytes(const gp_type_config_t *config, uint64_t requested)
@@ -20,12 +20,12 @@ const gp_pool_type_t gp_pool_type_naive = {
 #define DIVISIONS 8
 
 /*
- * Pool type round: `divisions` size classes between two powers of two, so that at most 1/divisions of a
- * block is lost to rounding and requests of similar size share blocks. Above 2^cutoff the classes are
+ * Pool type round. There are `divisions` size classes between two powers of two, so that rounding wastes at
+ * most 1/divisions of a block and requests of similar size share blocks. Above 2^cutoff the classes are
  * multiples of 2^cutoff. With one division this is MXNet's Round, whose smallest class is a page.
  *
- * Where the driver uses whole pages, classes are at least one page apart: closer classes would use as much
- * of the device and serve fewer requests.
+ * Where the driver uses whole pages, classes are at least one page apart. Closer classes would use as much of
+ * the device and serve fewer requests.
  */
 static uint64_t round_step(const gp_type_config_t *config, uint64_t requested)
 {
@@ -52,7 +52,7 @@ const gp_pool_type_t gp_pool_type_round = {
     .class_step = round_step,
 };
 
-/* Pool type segment: splits larger driver allocations into blocks of any size, in steps of a granule. */
+/* Pool type segment. Splits larger driver allocations into blocks of any size, in steps of a granule. */
 static uint64_t segment_block_bytes(const gp_type_config_t *config, uint64_t requested)
 {
   (void)config; /* no option changes the sizes of this pool type */
@@ -74,7 +74,8 @@ const gp_pool_type_t gp_pool_type_vmm = {
     .block_bytes = segment_block_bytes,
 };
 
-/* Pool type unpooled: a driver call for every allocation and free; for recording and limits only. */
+/* Pool type unpooled. Forwards every allocation and free to the driver; used for recording and limits only.
+ */
 static uint64_t unpooled_block_bytes(const gp_type_config_t *config, uint64_t requested)
 {
   return requested;

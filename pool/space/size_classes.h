@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/options.h"
 
-/* Smallest block of the pool types that keep blocks: the alignment of driver allocations
+/* Smallest block of the pool types that keep blocks. It is the alignment of driver allocations
  * (cuda-c-programming-guide: at least 256 bytes; drivers use 512). */
 #define GP_BLOCK_GRANULE UINT64_C(512)
 
@@ -23,37 +23,38 @@ typedef struct gp_type_config {
   uint64_t page;
   uint64_t large_round;
   unsigned divisions;
-  unsigned cutoff; /* log2; 64: none */
+  unsigned cutoff; /* log2 of the size; 64: none */
 } gp_type_config_t;
 
 typedef struct gp_pool_type {
   const char *name;
   bool keeps_blocks; /* false: every free is forwarded to the driver */
   bool cuts;         /* blocks are parts of larger driver allocations (segment.h) */
-  bool maps;         /* with cuts: the blocks are parts of mapped memory if the driver can map (mapped.h) */
+  bool maps;         /* with cuts: blocks are parts of mapped memory if the driver can map (mapped.h) */
 
   /*
-   * Returns the size class of a request of requested (> 0) bytes, as the bytes of the largest blocks of the
-   * class, which are at least requested; 0 if that overflows. The class of a block follows from its size, and
-   * is the class of the request that it was created for.
+   * Returns the size class of a request of `requested` (> 0) bytes, or 0 on overflow. A class is identified
+   * by the bytes of its largest blocks, which are at least the requested bytes. The class of a block follows
+   * from its size, and is the class of the request for which it was created.
    */
   uint64_t (*block_bytes)(const gp_type_config_t *config, uint64_t requested);
 
   /* Returns the distance from the next lower class to the class of the request. A block of a large class then
-   * has only the requested bytes, see gp_type_fit. NULL: every block has all bytes of its class. */
+   * has only the requested bytes, see gp_type_fit. If the pointer is NULL, every block has all bytes of its
+   * class. */
   uint64_t (*class_step)(const gp_type_config_t *config, uint64_t requested);
 } gp_pool_type_t;
 
-/* Which blocks may serve a request. Invariants: least <= fresh <= class_bytes, least <= most; the classes
- * above and below are 0 where fresh is always class_bytes, else below < least and class_bytes < above. */
+/* The blocks that may serve a request. Invariants: least <= fresh <= class_bytes, and least <= most. If fresh
+ * is always class_bytes, `above` and `below` are 0. Otherwise below < least and class_bytes < above. */
 typedef struct gp_fit {
-  uint64_t least;       /* the request: no smaller block serves */
-  uint64_t fresh;       /* bytes of a new block for it */
-  uint64_t class_bytes; /* idle blocks of this class serve, and ... */
-  uint64_t above;       /* ... otherwise blocks of the next class, ... */
-  uint64_t most;        /* ... up to this size */
+  uint64_t least;       /* requested bytes: no smaller block serves */
+  uint64_t fresh;       /* bytes of a new block for the request */
+  uint64_t class_bytes; /* class whose idle blocks serve */
+  uint64_t above;       /* next higher class, whose idle blocks serve if class_bytes has none */
+  uint64_t most;        /* largest block of that class that serves */
   uint64_t below;       /* the next lower class */
-  uint64_t borrow;      /* if none of these serves: blocks of any class up to this size; 0: none */
+  uint64_t borrow;      /* if none of these serves: largest block of any class that does; 0: none */
 } gp_fit_t;
 
 extern const gp_pool_type_t gp_pool_type_round;
@@ -67,18 +68,19 @@ const gp_pool_type_t *gp_pool_type(const gp_options_t *options);
 void gp_type_config_init(gp_type_config_t *config, const gp_options_t *options);
 
 /*
- * In classes above GP_LARGE_CLASS, which are more than 2 MiB apart, rounding to the class would take up to
- * an eighth of a device from a program that fills it with buffers of one size. So a new block has the
- * request's size, rounded up to what drivers allocate anyway. A class then has blocks of many sizes. Its
- * smaller blocks do not serve its larger requests, but blocks of the next class do, if they waste no more
- * than rounding to a class may. Figures are in doc/memory-types.md.
+ * In classes above GP_LARGE_CLASS, which are more than 2 MiB apart, rounding to the class would waste memory.
+ * It would take up to an eighth of a device from a program that fills the device with buffers of one size. So
+ * a new block has the request's size, rounded up to the size that drivers allocate anyway. A class then has
+ * blocks of many sizes. Its smaller blocks do not serve its larger requests, but blocks of the next class do,
+ * if they waste no more than rounding to a class may. doc/memory-types.md has the measurements.
  */
 #define GP_LARGE_CLASS (UINT64_C(32) << 20)
 
-/* For gp_type_fit: changes *fit for a large class. */
+/* Changes *fit for a large class. Only gp_type_fit calls it. */
 void gp_type_fit_large(const gp_pool_type_t *type, const gp_type_config_t *config, gp_fit_t *fit);
 
-/* Computes which blocks may serve a request of requested (> 0) bytes. Returns false if rounding overflows. */
+/* Computes which blocks may serve a request of `requested` (> 0) bytes. Returns false if rounding overflows.
+ */
 static inline bool gp_type_fit(
     const gp_pool_type_t *type, const gp_type_config_t *config, uint64_t requested, gp_fit_t *ret_fit)
 {
@@ -90,22 +92,22 @@ static inline bool gp_type_fit(
   return bytes != 0;
 }
 
-/* Returns value rounded up to a multiple of step (> 0); 0 if that overflows. */
+/* Returns `value` rounded up to a multiple of `step` (> 0), or 0 on overflow. */
 static inline uint64_t gp_round_up(uint64_t value, uint64_t step)
 {
   uint64_t remainder = value % step;
   return remainder == 0 ? value : value > UINT64_MAX - (step - remainder) ? 0 : value + (step - remainder);
 }
 
-/* Like gp_round_up, without a division: step is a power of two. */
+/* Does what gp_round_up does, but without a division: `step` is a power of two. */
 static inline uint64_t gp_round_up_to_power(uint64_t value, uint64_t step)
 {
   gp_assert_internal((step & (step - 1)) == 0);
   return value > UINT64_MAX - (step - 1) ? 0 : (value + (step - 1)) & ~(step - 1);
 }
 
-/* Returns the bytes of the device that the driver uses for `bytes` that share no page; 0 if that
- * overflows. */
+/* Returns the bytes of the device that the driver uses for an allocation of `bytes` that shares no page, or 0
+ * on overflow. */
 static inline uint64_t gp_bytes_taken(uint64_t bytes)
 {
   return gp_round_up(bytes, bytes > GP_DRIVER_SHARED_MAX ? GP_DRIVER_PAGE : GP_BLOCK_GRANULE);

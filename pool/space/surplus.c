@@ -11,7 +11,7 @@ static uint64_t minimum(uint64_t a, uint64_t b)
   return a < b ? a : b;
 }
 
-/* Returns the spare bytes of segments; 0 for mapped memory, which moves instead. */
+/* Returns the spare bytes of segments, or 0 for mapped memory, which moves instead. */
 static uint64_t segment_spare_bytes(const gp_engine_t *engine, const gp_device_t *device)
 {
   return engine->type->cuts && !engine->type->maps ? gp_segment_spare_bytes(device) : 0;
@@ -41,9 +41,9 @@ static bool is_expired(const gp_engine_t *engine, const gp_block_t *block, uint6
          now_ns - block->idle_ns >= engine->idle_release_ns;
 }
 
-/* How many times to check within GPUPOOL_IDLE_RELEASE. Deferred blocks are drained at that rate, because a
- * program that only synchronizes drains none otherwise. Mapped memory is searched at the same rate, because
- * it has no list by age. */
+/* Number of checks within GPUPOOL_IDLE_RELEASE. Deferred blocks are drained at that rate, because a program
+ * that only synchronizes would drain none otherwise. Mapped memory is searched at the same rate, because it
+ * has no list by age. */
 #define LOOKS_BEFORE_EXPIRY 4
 
 /* Returns the context's mapped memory that has been idle longest; NULL if none can be released. */
@@ -89,7 +89,8 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
          device->wanted_back > 0 || gp_device_is_over_limit(device);
 }
 
-/* Returns the context's whole block that has been idle longest, with whole segments or without, or NULL. */
+/* Returns the context's whole block that has been idle longest, or NULL. Includes whole segments only if
+ * with_segments. */
 static gp_block_t *oldest_of(gp_context_t *context, bool with_segments)
 {
   GP_LIST_EACH(&context->device->idle, gp_block_t, order, block)
@@ -106,7 +107,8 @@ static gp_block_t *spare_of(const gp_engine_t *engine, gp_context_t *context, gp
   return closed || segment_spare_bytes(engine, context->device) == 0 ? closed : gp_segment_spare(context);
 }
 
-/* Returns the block to release because of the budget, or NULL: only a few blocks in each call. */
+/* Returns the block to release because of the budget, or NULL. Each call of the program releases only a few
+ * such blocks. */
 static gp_block_t *over_budget(const gp_engine_t *engine, gp_context_t *context, unsigned spared)
 {
   return spared < GP_BUDGET_RELEASES && gp_budget_excess(engine, context->device) > 0
