@@ -14,7 +14,7 @@
 #include "format/stats.h"
 
 typedef enum gp_prewarm_state {
-  GP_PREWARM_DONE, /* done, or there is nothing to do */
+  GP_PREWARM_DONE, /* finished, or there is nothing to allocate */
   GP_PREWARM_DUE,
   GP_PREWARM_RUNNING, /* one thread allocates; other threads do not wait for it */
 } gp_prewarm_state_t;
@@ -29,14 +29,14 @@ typedef struct gp_prewarm {
   const char *why;   /* reason for the first omission; NULL: everything was allocated */
 } gp_prewarm_t;
 
-/* Decides which request makes room on the device, see oom_turn.h. */
+/* The turn to make room on the device: the thread that has it makes room for its request, see oom_turn.h. */
 typedef struct gp_oom_turn {
-  uintptr_t holder;    /* the thread whose turn it is (gp_this_thread); 0: none */
+  uintptr_t holder;    /* thread that has the turn (gp_this_thread); 0: none */
   bool is_reserved;    /* memory that the holder releases is reserved for its next attempt */
-  uint64_t tickets;    /* issued so far; an older request has a lower one */
+  uint64_t tickets;    /* number of tickets issued; an older request has a lower ticket */
   uint64_t changes;    /* number of steps by the holder, so that waiting threads see its progress */
   gp_list_t waiting;   /* waiter_t of the threads that wait for the turn, oldest request first */
-  uintptr_t thread;    /* the last thread that requested memory from the driver; 0: none */
+  uintptr_t thread;    /* last thread that requested memory from the driver; 0: none */
   bool is_shared;      /* more than one thread has requested memory from the driver */
   uint64_t waited_for; /* number of the free for which a wait has timed out; 0: none */
 } gp_oom_turn_t;
@@ -90,19 +90,19 @@ struct gp_device {
   uint64_t pools_piece; /* size in whose multiples the driver's pools grow, see gp_limit_settle */
   uint64_t growing;     /* bytes by which calls in flight may grow the driver's pools beyond pools_asked */
   uint64_t pools_asked; /* bytes that these calls request; a part of pools.taken */
-  uint64_t pools_grown; /* number of calls that may have grown the pools */
+  uint64_t pools_grown; /* number of calls that may have grown the driver's pools */
   uint64_t settled_reserved, settled_grown; /* the pools' reserved bytes and pools_grown at the last query */
   uint64_t shared_pages;                    /* driver pages that small allocations share */
   uint64_t unlisted_pages;    /* the part of shared_pages that is not in engine->pages: no host memory */
   uint64_t shared_bytes;      /* bytes of all small allocations that share pages */
   gp_pools_use_t pools;       /* use of the driver's own pools */
   bool uses_pools;            /* the program has allocated from the driver's own pools */
-  uint64_t limit;             /* bytes; UINT64_MAX: no limit */
+  uint64_t limit;             /* in bytes; UINT64_MAX: no limit */
   bool lowered;               /* a new limit was below the committed bytes, and too little was freed since */
   atomic_bool reported_range; /* the message that the device cannot map memory was printed */
   bool unsettled;             /* the driver's pools were not queried since a new limit or the end of a pool */
   uint64_t freed_since_fence; /* bytes freed since the last free that recorded fences */
-  uint64_t newest_free_epoch; /* epoch of the newest of these frees */
+  uint64_t newest_free_epoch; /* epoch of the newest free since that fence */
   uint64_t asked_covered;     /* gp_covered at a miss's last query if it proved nothing, else UINT64_MAX */
   uint64_t wanted_back;       /* idle bytes that must be released to the driver */
   gp_trim_reason_t wanted_for; /* the reason for wanted_back: GP_TRIM_RESERVE or GP_TRIM_REQUESTED */
@@ -116,7 +116,7 @@ struct gp_device {
   uint64_t stream_block_bytes; /* part of active_bytes: whole blocks that their stream may reuse at once */
   uint64_t events_beyond;      /* above this bound_bytes + stream_block_bytes, stream frees need events */
   atomic_bool needs_events;    /* stream-ordered frees need events, see wait_in_stream.h */
-  uint64_t borrowed_bytes;     /* part of active_bytes: bytes that whole blocks have borrowed */
+  uint64_t borrowed_bytes;     /* part of active_bytes: excess of whole blocks, see budget.h */
   uint64_t highest_parts;      /* highest use of parts so far */
   uint64_t highest_whole;      /* highest use of whole blocks so far, see budget.h */
   unsigned segments_spared;    /* segments released because they were not needed, see segment.h */
@@ -126,7 +126,7 @@ struct gp_device {
   unsigned surplus_pause;      /* frees before the next check for surplus */
   gp_prewarm_t prewarm;
   uint64_t watched_use;       /* use above which the observer is called, see peak.c; UINT64_MAX: never */
-  uint64_t total;             /* bytes of the device; 0: unknown */
+  uint64_t total;             /* bytes of memory that the device has; 0: unknown */
   uint64_t queried_free;      /* free bytes at the driver's last report */
   uint64_t told_ns;           /* time of that report; 0: the driver was never queried */
   uint64_t queried_committed; /* committed_bytes less draining at that report */

@@ -30,8 +30,8 @@ typedef struct gp_stream_record gp_stream_record_t;
 gp_engine_t *gp_engine_create(
     const gp_driver_t *driver, const gp_observer_t *observer, const gp_options_t *options);
 
-/* Frees the engine's records, but not the device memory: it makes no driver call. No other call on the engine
- * may be running. NULL is legal. */
+/* Frees the engine's records, but not the device memory, because it makes no driver call. No other call on
+ * the engine may be running. NULL is legal. */
 void gp_engine_destroy(gp_engine_t *engine);
 
 /* Returns the record of a driver context, and creates it on the first call. The device must be below
@@ -71,8 +71,8 @@ uint64_t gp_context_id(const gp_context_t *context);
 void *gp_context_handle(const gp_context_t *context);
 
 /*
- * Marks a context that the program has destroyed or reset as lost, and forgets its blocks without a driver
- * call: the memory ended with the context. NULL and a context that is already lost are legal.
+ * Marks a context as lost that the program has destroyed or reset. Drops the records of its blocks without a
+ * driver call, because the memory ended with the context. NULL and a context that is already lost are legal.
  */
 void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context);
 bool gp_context_is_lost(const gp_context_t *context);
@@ -225,7 +225,7 @@ bool gp_engine_is_mapped(gp_engine_t *engine, uint64_t address);
 typedef struct gp_part {
   uint64_t address;
   uint64_t size;           /* requested size */
-  uint64_t end;            /* end of the block */
+  uint64_t end;            /* address of the end of the block */
   uint64_t driver_address; /* start of the driver allocation that contains the address: a segment, or the */
   uint64_t driver_end;     /* memory mapped there as one; equal to driver_address if nothing is mapped */
   void *context;           /* driver's handle; NULL: stream-ordered mapped memory, which has no context */
@@ -249,7 +249,7 @@ void gp_engine_peer_enabled(gp_engine_t *engine, gp_context_t *context, int devi
 typedef enum gp_owner {
   GP_OWNER_UNKNOWN, /* no pool block, or a block being released: ask the driver */
   GP_OWNER_PROGRAM, /* the program, or another owner that has a reference */
-  GP_OWNER_POOL,    /* the program freed the block, and the pool keeps it */
+  GP_OWNER_POOL,    /* the pool: the program has freed the block */
 } gp_owner_t;
 
 gp_owner_t gp_engine_owner(gp_engine_t *engine, uint64_t address);
@@ -293,7 +293,7 @@ void gp_engine_search_ending(gp_engine_t *engine, gp_context_t *context);
  */
 uint64_t gp_engine_checked_size(gp_engine_t *engine, uint64_t address);
 
-/* One of the driver's memory pools while the program is destroying it, see forwarded/forwarded.h. */
+/* State of one of the driver's memory pools while the program destroys it, see forwarded/forwarded.h. */
 typedef struct gp_ending_pool {
   int device;
   bool has_orphans; /* the pool has allocations that are still in use */
@@ -332,9 +332,9 @@ bool gp_engine_pools(const gp_engine_t *engine);
  * the reach, the engine makes no driver calls of its own.
  */
 typedef enum gp_reach {
-  GP_REACH_EVERYTHING, /* all requests of all threads: the mode of the capture is unknown */
-  GP_REACH_THREADS,    /* all threads */
-  GP_REACH_THREAD,     /* the calling thread */
+  GP_REACH_EVERYTHING, /* all requests of all threads, because nothing is known about the capture */
+  GP_REACH_THREADS,    /* requests without a stream, of all threads */
+  GP_REACH_THREAD,     /* requests without a stream, of the calling thread only */
   GP_REACH_NONE,
 } gp_reach_t;
 
@@ -443,7 +443,7 @@ typedef struct gp_block_view {
   uint64_t address;
   uint64_t size; /* bytes that the pool uses for the block */
   uint64_t segment_address;
-  uint64_t segment_size; /* bytes reserved from the driver */
+  uint64_t segment_size; /* bytes that the segment has reserved from the driver */
   uint64_t requested;    /* bytes that the present or last owner requested */
   uint64_t block_id;     /* id of the present or last owner's allocation */
   uint64_t time_ns;      /* time at which the present or last owner allocated the block */
@@ -477,7 +477,7 @@ void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats);
  */
 void gp_engine_turn_peaks(gp_engine_t *engine, int device, bool resets, gp_stats_t *ret_stats);
 
-uint64_t gp_engine_limit(gp_engine_t *engine, int device); /* returns bytes; 0: no limit */
+uint64_t gp_engine_limit(gp_engine_t *engine, int device); /* returns the limit in bytes; 0: none */
 uint64_t gp_engine_largest_idle(
     gp_engine_t *engine, int device); /* returns the bytes of the largest idle block; 0 if none is idle */
 

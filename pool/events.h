@@ -13,13 +13,13 @@ static inline void gp_find_origin(gp_engine_t *engine, gp_occasion_t occasion, u
     engine->observer.find_origin(engine->observer.self, occasion, size);
 }
 
-/* Returns the origin (the stack) of the present request. The caller holds the device's lock. */
+/* Returns the origin of the present request: the id of its call stack. The caller holds the device's lock. */
 static inline uint32_t gp_origin(const gp_engine_t *engine)
 {
   return engine->observer.origin ? engine->observer.origin(engine->observer.self) : GP_ORIGIN_NONE;
 }
 
-/* Calls the observer's first_use() if no thread has done so before. The caller holds no lock. */
+/* Calls the observer's first_use() the first time that this function is called. The caller holds no lock. */
 void gp_event_first_use(gp_engine_t *engine);
 
 /* Returns true if the observer wants the event. Without this check an allocation and its free would spend
@@ -107,7 +107,7 @@ static inline __attribute__((always_inline)) uint64_t gp_event_block_wanted(gp_e
   return engine->observer.event(engine->observer.self, &event);
 }
 
-/* Sends an event of a block if the observer wants it. */
+/* Sends an event of a block to the observer if the observer wants it. */
 static inline void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action,
     gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns, bool hit)
 {

@@ -1,8 +1,8 @@
 /*
- * An estimate of how much memory of a device the driver's own memory pools have reserved. They reserve whole
- * pages and keep the memory that is freed to them. They cannot reuse memory freed in stream order before that
- * stream has reached the free. If they find no memory, they may wait for the device, so the library has to
- * predict this before it forwards a request to them.
+ * Estimates how many bytes of a device the driver's own memory pools have reserved. These pools reserve whole
+ * pages and keep memory that is freed to them. They cannot reuse memory freed in stream order before that
+ * stream has reached the free. A driver pool that finds no memory may wait for the device. The library has to
+ * predict this before it forwards a request to the pool.
  *
  * Sizes are in bytes. The caller holds the device's lock.
  */
@@ -11,14 +11,14 @@
 
 #include "pool/space/size_classes.h"
 
-/* Invariant: `taken` is async_live (device_record.h) rounded up to pages, so it is never less than
- * async_live. Device work may still use the `pending` bytes until every context has completed pending_epoch
- * (reuse/stamps.h). */
+/* Invariant: `taken` counts the allocations in async_live (device_record.h) in whole pages, so it is never
+ * less than async_live. Device work may still use the `pending` bytes until every context has completed
+ * pending_epoch (reuse/stamps.h). */
 typedef struct gp_pools_use {
   uint64_t taken;
   uint64_t idle;    /* idle bytes of the pools at the driver's last report; GP_POOLS_UNTOLD: unknown */
   uint64_t room;    /* bytes then free on the device or idle in the pools, plus all bytes then counted */
-  uint64_t pending; /* bytes freed to the driver in stream order */
+  uint64_t pending; /* bytes freed to the driver in stream order and perhaps still used by the device */
   uint64_t pending_epoch;
 } gp_pools_use_t;
 
@@ -47,7 +47,8 @@ static inline void gp_pools_drop(gp_pools_use_t *use, uint64_t bytes)
   use->taken -= gp_pools_taken(bytes);
 }
 
-/* Records that the program has freed, or may have freed, `bytes` in stream order. */
+/* Records that the program has freed, or may have freed, `bytes` in stream order. `epoch` is the epoch of the
+ * free, and `covered` the epoch that every context has completed. */
 static inline void gp_pools_note_pending(
     gp_pools_use_t *use, uint64_t bytes, uint64_t epoch, uint64_t covered)
 {

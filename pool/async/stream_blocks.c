@@ -17,7 +17,7 @@ void gp_stream_block_add(gp_stream_record_t *stream_record, gp_block_t *block, b
   gp_bin_t *bin = may_serve ? gp_bins_make(&stream_record->freed, block->bin->size) : &stream_record->others;
   if (!bin)
     return;
-  bin->block_count++; /* keeps the bin alive */
+  bin->block_count++; /* the table frees only bins without blocks */
   stream_record->block_count++;
   block->is_in_others = !may_serve;
   gp_bin_push(bin, &block->in_bin);

@@ -71,7 +71,7 @@ static bool make_pools_fit(gp_reservation_t *reservation, gp_oom_attempts_t *att
       gp_oom_is_hopeless(engine, context, reservation->bytes))
     return true;
   (void)gp_wait_for_endings(engine, context->device, attempts);
-  if (gp_engine_is_suspended(engine)) /* no attempt to make room is possible */
+  if (gp_engine_is_suspended(engine)) /* a suspended engine cannot make room */
     return false;
   return make_room(reservation, reservation->bytes, attempt_fit, &by_limit, attempts) ||
          gp_wait_in_doubt(engine, context->device, attempts);

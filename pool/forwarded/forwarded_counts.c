@@ -90,8 +90,8 @@ static bool is_told(const gp_engine_t *engine, const gp_device_t *device, const 
   return is_in_pool(memory) && gp_account_asks_pools(engine, device);
 }
 
-/* Keeps counting memory that the program has freed but the driver still has. The caller holds the device's
- * lock. */
+/* Keeps counting memory that the program has freed but the driver has not returned to the device yet. The
+ * caller holds the device's lock. */
 static void keep(gp_engine_t *engine, gp_device_t *device, const gp_forwarded_t *memory)
 {
   bool is_host = gp_forwarded_is_host(memory->kind);
@@ -143,7 +143,7 @@ void gp_forwarded_pool_ended(gp_engine_t *engine, gp_device_t *device, const gp_
   if (!ending->has_orphans)
     return;
   gp_account_pool_ended(device);
-  leave_orphans(engine, device); /* the last allocation may already have been freed */
+  leave_orphans(engine, device); /* the last allocation of the pool may already have been freed */
 }
 
 void gp_forwarded_uncount(

@@ -18,7 +18,7 @@ typedef enum gp_space {
   GP_SPACE_ARRAY,    /* arrays and mipmapped arrays */
   GP_SPACE_PHYSICAL, /* memory without an address; the key is a number from the interposer */
   GP_SPACE_EXTERNAL, /* memory imported from another API */
-  GP_SPACE_GRAPH,    /* executable graphs, for the memory of their allocation nodes */
+  GP_SPACE_GRAPH,    /* executable graphs; the record is for the memory of their allocation nodes */
   GP_SPACE_COUNT
 } gp_space_t;
 
@@ -43,7 +43,7 @@ typedef struct gp_forwarded {
   bool has_stream;
   bool is_detached; /* the pool was destroyed, so the memory counts like memory without a pool */
 
-  /* The following members are set between take and freed. */
+  /* gp_engine_forwarded_take sets the following members. They are valid until gp_engine_forwarded_freed. */
   bool is_freed_in_order;     /* the driver keeps the memory until the stream freed_in reaches the free */
   gp_stream_order_t freed_in; /* stream of the free; its context is NULL if unknown */
   bool is_exported;           /* another process may use the memory after the free */

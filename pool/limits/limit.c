@@ -31,7 +31,7 @@ void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
 }
 
-/* Bytes that the driver's own pools have reserved from the device, and those of them that are idle. */
+/* Bytes that the driver's own pools have reserved from the device, and the idle part of these bytes. */
 typedef struct gp_pool_bytes {
   uint64_t reserved;
   uint64_t idle;
@@ -264,8 +264,8 @@ static uint64_t free_parts(const gp_device_t *device)
 
 /*
  * Returns the bytes of the device that releasing all unused whole blocks would free. Small blocks may share
- * pages with memory in use, and the pool does not know which do: they count only while no small block is in
- * use. The caller holds the device's lock.
+ * pages with memory in use, and the pool does not know which ones do. So small blocks count only while none
+ * is in use. The caller holds the device's lock.
  */
 static uint64_t whole_bytes(const gp_device_t *device)
 {
@@ -343,7 +343,7 @@ void gp_engine_translate_info(
   gp_device_t *device = context->device;
   uint64_t part;
 
-  gp_limit_settle(engine, context); /* the driver's pools may have released memory */
+  gp_limit_settle(engine, context); /* under a limit, the driver's pools may have released memory */
 
   gp_pool_bytes_t pools = pools_of(engine, context);
   note_query(engine, device, *free_bytes, *total_bytes, &pools);

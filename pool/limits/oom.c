@@ -175,7 +175,7 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oo
   return given > 0;
 }
 
-/* Returns a count that grows with each free of the program on the device. The caller holds the device's
+/* Returns a count that grows whenever the program frees memory of the device. The caller holds the device's
  * lock. */
 static uint64_t freed(gp_engine_t *engine, gp_device_t *device)
 {
@@ -263,7 +263,7 @@ typedef enum gp_step {
   STEP_COUNT
 } gp_step_t;
 
-/* Returns true if the step is repeated as long as it makes room. */
+/* Returns true if the step is to be repeated as long as it makes room. */
 static bool repeats(gp_step_t step)
 {
   return step == STEP_WAIT || step == STEP_AWAIT_BRIEFLY || step == STEP_AWAIT;

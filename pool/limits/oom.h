@@ -46,8 +46,8 @@ uint64_t gp_oom_largest_idle(gp_device_t *device);
 void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
     uint64_t largest_free, const gp_oom_attempts_t *attempts);
 
-/* Computes in_pieces, quiet_in_pieces and quiet_largest of the report: how fragmented the idle memory is.
- * They stay 0 if blocks are whole driver allocations. The caller holds the device's lock. */
+/* Measures how fragmented the idle memory is: sets in_pieces, quiet_in_pieces and quiet_largest of the
+ * report. They stay 0 if blocks are whole driver allocations. The caller holds the device's lock. */
 void gp_oom_count_pieces(const gp_device_t *device, gp_oom_t *oom);
 
 #endif

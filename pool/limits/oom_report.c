@@ -9,9 +9,9 @@
 
 /* State of a walk over the blocks of a segment, in the order of addresses. */
 typedef struct walk {
-  const gp_segment_t *segment; /* NULL: none */
+  const gp_segment_t *segment; /* segment of the walk; NULL: none */
   uint64_t unused;             /* bytes that are neither in use nor referenced */
-  uint64_t run;                /* contiguous unused bytes before the current block */
+  uint64_t run;                /* unused bytes without a gap before the current block */
   uint64_t end;                /* address at which the run ends */
   uint64_t largest_run;
   bool is_held; /* a block of the segment is in use or referenced */
@@ -29,7 +29,7 @@ static void end_segment(walk_t *walk, gp_oom_t *oom)
 {
   end_run(walk);
   if (!walk->segment || (!walk->is_held && !walk->segment->range))
-    return; /* the whole segment can be released */
+    return; /* whole segments can be released, so do not count them */
   oom->quiet_in_pieces += walk->unused;
   if (!walk->segment->is_closed && walk->largest_run > oom->quiet_largest)
     oom->quiet_largest = walk->largest_run;

@@ -237,7 +237,8 @@ static uint64_t release_list(
   return bytes;
 }
 
-/* Starts the release of a block and adds it to the list of victims. The caller holds the device's lock. */
+/* Begins the release of a block and adds the block to the list of victims. The caller holds the device's
+ * lock. */
 static void choose(gp_engine_t *engine, gp_list_t *victims, gp_block_t *block)
 {
   gp_release_start(engine, block);
@@ -275,8 +276,8 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
   return given;
 }
 
-/* Chooses the context's idle mapped memory whose free every context has completed. The caller holds the
- * device's lock. */
+/* Adds the context's idle mapped memory, whose free every context has completed, to the list of victims. The
+ * caller holds the device's lock. */
 static void choose_mapped(gp_engine_t *engine, gp_context_t *context, gp_list_t *victims)
 {
   gp_block_t *chunk;
@@ -324,7 +325,7 @@ uint64_t gp_release_async(gp_engine_t *engine, gp_device_t *device, gp_trim_reas
   return given;
 }
 
-/* Chooses idle blocks of stream-ordered memory. The caller holds the device's lock. */
+/* Adds idle blocks of stream-ordered memory to the list of victims. The caller holds the device's lock. */
 static void choose_async(gp_engine_t *engine, gp_device_t *device, gp_list_t *victims)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));

@@ -23,7 +23,8 @@ int gp_release_retained(gp_engine_t *engine, gp_block_t *block); /* for a block 
 uint64_t gp_release_largest(
     gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason);
 
-/* Releases the idle mapped memory of device->async_context. Does not wait for the device. */
+/* Releases the idle mapped memory for stream-ordered requests (device->async_context). Does not wait for the
+ * device. */
 uint64_t gp_release_async(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
 
 /*

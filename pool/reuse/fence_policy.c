@@ -87,7 +87,7 @@ gp_fence_wish_t gp_fence_policy_judge_much(
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (device->freed_since_fence < live / FENCED_DIVISION || !engine->driver.ops->fence_record ||
       gp_engine_is_suspended(engine))
-    return GP_FENCE_NONE; /* the first free after a capture records one fence for all frees during it */
+    return GP_FENCE_NONE; /* after the capture, the first free records one fence for all these frees */
   if (is_needed(engine, device, device->freed_since_fence) || is_wait_near(engine, context))
     wish = GP_FENCE_NEEDED;
   else if (is_worth_knowing(engine, device, now_ns))
@@ -108,7 +108,7 @@ void gp_fence_policy_note_free(
   gp_fences_took_time(engine, begin_ns);
 }
 
-/* When the time budget for fences is used up, a miss still polls them if the class has more deferred blocks
+/* Even when the time budget for fences is used up, a miss polls fences if the class has more deferred blocks
  * than this. */
 #define MANY_BLOCKS 8
 
@@ -135,7 +135,7 @@ static bool is_worth_asking(const gp_engine_t *engine, const gp_context_t *conte
   if (gp_list_is_empty(&context->deferred))
     return false;
   if (!has_time && device->asked_covered == gp_covered(engine))
-    return false; /* the last poll proved nothing, and nothing has changed since */
+    return false; /* the last poll proved nothing, and no proof has come since */
   if (is_cut || gp_device_pending(device) > gp_deferred_bound(engine, device) / 2)
     return true;
   return bin && bin->deferred_count > 0 && (has_time || would_grow_much(device, bin));

@@ -24,8 +24,8 @@ typedef enum gp_fence_wish {
 gp_fence_wish_t gp_fence_policy_judge_much(
     const gp_engine_t *engine, const gp_context_t *context, uint64_t live, uint64_t now_ns);
 
-/* Returns true if a free of the block, which is in use, will need a fence. The caller holds the device's
- * lock. */
+/* Returns true if a future free of the block, which is in use, will need a fence. The caller holds the
+ * device's lock. */
 bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block);
 
 /*

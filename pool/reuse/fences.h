@@ -20,8 +20,8 @@ int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context
  * Never waits. Returns false if it could do neither. */
 bool gp_fences_poll(gp_engine_t *engine);
 
-/* Calls gp_fences_poll, and also queries the fences that it has just recorded, so that it recognizes an idle
- * device at once. */
+/* Does what gp_fences_poll does, and also queries the fences that it has just recorded. So it recognizes an
+ * idle device at once. */
 bool gp_fences_poll_twice(gp_engine_t *engine);
 
 /* Queries only the outstanding fences of the context; never waits. Returns false if it could not query them.

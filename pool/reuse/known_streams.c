@@ -7,7 +7,7 @@
 #include "pool/reuse/mode.h"
 #include "pool/reuse/stamps.h"
 
-/* CUDA's handles of default streams are 0 to 2; other streams have greater handles. */
+/* Handles that stand for default streams. CUDA uses 0 to 2 for them; other streams have greater handles. */
 #define DEFAULT          0
 #define LAST_OF_DEFAULTS 2
 

@@ -152,8 +152,8 @@ static void await_own_calls(gp_engine_t *engine)
     sched_yield();
 }
 
-/* Invalidates completion proofs that began before now, see gp_engine_may_conclude. Called while a capture is
- * counted, but has not begun yet or has already ended. The caller holds contexts_lock. */
+/* Invalidates completion proofs that began before now (gp_engine_may_conclude). Called while a capture is
+ * counted, but before it begins or after it has ended. The caller holds contexts_lock. */
 static void void_proofs(gp_engine_t *engine)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));

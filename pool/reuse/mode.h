@@ -11,21 +11,20 @@
 /* How requests are served. If several values apply, the last one in this order takes precedence. */
 typedef enum gp_service {
   GP_SERVICE_POOL,      /* served by the pool */
-  GP_SERVICE_BESIDE,    /* during a capture: served from pool memory, but forwarded for a capturing thread */
+  GP_SERVICE_BESIDE,    /* during a capture: served from pool memory, except for threads that capture */
   GP_SERVICE_SUSPENDED, /* forwarded while suspended, by a stream capture or by the end of a context */
-  GP_SERVICE_STOPPED,   /* forwarded permanently: pooling has stopped, and a message said why */
+  GP_SERVICE_STOPPED,   /* forwarded permanently: pooling has stopped; a message gave the reason */
   GP_SERVICE_DEAD,      /* forwarded permanently: the driver reported a sticky error */
   GP_SERVICE_REFUSE,    /* refused: the limit is malformed */
 } gp_service_t;
 
-/* engine->service has these bits, and above them counts of suspensions and of captures by reach
- * (gp_reach_t). */
+/* Bits of engine->service. The higher bits count suspensions, and captures by their reach (gp_reach_t). */
 #define GP_SERVICE_BIT_REFUSE      UINT64_C(1)
 #define GP_SERVICE_BIT_STOPPED     UINT64_C(2)
 #define GP_SERVICE_BIT_DEAD        UINT64_C(4)
-#define GP_SERVICE_SUSPENSION      UINT64_C(8)         /* GP_REACH_EVERYTHING */
-#define GP_SERVICE_CAPTURE_FOR_ALL (UINT64_C(1) << 24) /* GP_REACH_THREADS */
-#define GP_SERVICE_CAPTURE         (UINT64_C(1) << 44) /* GP_REACH_THREAD, GP_REACH_NONE */
+#define GP_SERVICE_SUSPENSION      UINT64_C(8)         /* a suspension, or GP_REACH_EVERYTHING */
+#define GP_SERVICE_CAPTURE_FOR_ALL (UINT64_C(1) << 24) /* a capture of GP_REACH_THREADS */
+#define GP_SERVICE_CAPTURE         (UINT64_C(1) << 44) /* a capture of a lesser reach */
 
 static inline gp_service_t gp_service_of(uint64_t service)
 {
@@ -129,7 +128,7 @@ static inline gp_mode_t gp_engine_reuse_mode(const gp_engine_t *engine)
   return engine->reuse_mode;
 }
 
-/* Records a mode event for every device. The caller holds no device's lock. */
+/* Sends a mode event for every device to the observer. The caller holds no device's lock. */
 void gp_mode_record(gp_engine_t *engine, gp_detail_t mode);
 
 /*

@@ -49,7 +49,7 @@ bool gp_pending_frees_retire(gp_engine_t *engine, gp_device_t *device);
 void gp_pending_frees_passed(gp_engine_t *engine, gp_device_t *device,
     const gp_stream_record_t *stream_record, uint64_t id, uint64_t epoch);
 
-/* Frees all records, at the engine's end. */
+/* Frees all records when the engine ends. */
 void gp_pending_frees_fini(gp_device_t *device);
 
 #endif

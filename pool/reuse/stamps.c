@@ -28,7 +28,7 @@ uint64_t gp_covered_raise(gp_engine_t *engine)
   uint64_t before = gp_covered(engine);
   if (completed > before) {
     if (before < atomic_load(&engine->newest_free_epoch))
-      atomic_store(&engine->covered_ns, gp_now(engine)); /* first, so that no block seems older */
+      atomic_store(&engine->covered_ns, gp_now(engine)); /* before `covered`: no block may seem older */
     atomic_store(&engine->covered, completed);
   }
   return gp_covered(engine);

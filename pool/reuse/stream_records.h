@@ -107,7 +107,7 @@ bool gp_stream_record_needs_no_call(const gp_stream_record_t *stream_record);
 /* Records one of the library's own events in the stream. Returns false if it could not. Never waits. */
 bool gp_stream_record_add_event(gp_engine_t *engine, gp_stream_record_t *stream_record);
 
-/* Frees all records, at the engine's end. */
+/* Frees all records when the engine ends. */
 void gp_stream_records_fini(gp_engine_t *engine);
 
 /*

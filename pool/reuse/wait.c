@@ -63,7 +63,7 @@ static void note_progress(polling_t *polling, uint64_t epoch, uint64_t held)
   polling->held = held;
 }
 
-/* Returns the kind of work that delays the epoch, and stores one such context in attempts. */
+/* Returns the kind of work that delays the epoch, and stores in `attempts` a context that has such work. */
 static work_t find_work(polling_t *polling, uint64_t epoch)
 {
   gp_engine_t *engine = polling->engine;
@@ -173,7 +173,7 @@ static bool go_on(polling_t *polling, work_t work, uint64_t epoch)
   return true;
 }
 
-/* Returns the oldest stamp of a deferred block of the device; 0 if none is deferred. */
+/* Returns the oldest stamp among the device's deferred blocks, or 0 if none is deferred. */
 static uint64_t oldest_deferred(gp_engine_t *engine, gp_device_t *device)
 {
   uint64_t oldest = 0;

@@ -22,11 +22,11 @@
 typedef struct gp_plan {
   gp_engine_t *engine;
   gp_context_t *asker;   /* context of the request, with which the driver is queried about the device */
-  gp_context_t *context; /* the record whose range grows */
+  gp_context_t *context; /* record whose range grows: the context, or device->async_context */
   uint64_t requested;
   uint64_t bytes;
   uint64_t stream;    /* stream of the request; 0: none */
-  bool is_ahead;      /* there is no request: the new memory becomes idle */
+  bool is_ahead;      /* the memory is reserved in advance: it becomes idle, and there is no request */
   bool is_exact;      /* move all memory that can move, and create only what is missing */
   bool moves;         /* true if memory is moved to the place */
   uint64_t missing;   /* bytes of the place that have no memory */
@@ -38,15 +38,15 @@ typedef struct gp_plan {
   gp_map_step_t *steps;
   size_t step_count, step_room;
   unsigned runs;
-  size_t made_count; /* number of new chunks */
+  size_t made_count; /* number of new chunks created */
   uint64_t made;     /* bytes of the new chunks; counted against the limit */
-  uint64_t excess;   /* the part of `made` beyond the missing bytes */
+  uint64_t excess;   /* part of `made` beyond the missing bytes */
   uint64_t peers;
 } gp_plan_t;
 
 typedef enum gp_planned { PLANNED, NO_PLACE, NO_HOST_MEMORY } gp_planned_t;
 
-/* Makes room for one more entry in an array of the plan. */
+/* Makes room for one more entry in an array of the plan. Returns false if the host has no memory. */
 static bool make_room(void **array, size_t count, size_t *room, size_t entry)
 {
   if (count < *room)

@@ -268,8 +268,8 @@ void gp_heap_disown(gp_engine_t *engine, gp_block_t *block)
 /* A thread's heap switches to another context after this many requests in other contexts. */
 #define OTHER_CONTEXTS 64
 
-/* Returns true if heaps may be opened. While idle memory has to be released, or the user watches the
- * device, all frees go through the device's lock. */
+/* Returns true if heaps may be opened. While idle memory has to be released, or the observer watches the
+ * device's use, all frees take the device's lock. */
 static bool may_open(const gp_engine_t *engine, const gp_device_t *device)
 {
   return gp_engine_reuse_mode(engine) == GP_MODE_CONTEXT && gp_engine_service(engine) == GP_SERVICE_POOL &&

@@ -33,7 +33,7 @@
 #define GP_HEAP_BYTES     (4 * GP_MIB) /* most bytes that a heap keeps */
 #define GP_HEAP_BLOCKS    256u         /* most blocks that a heap keeps */
 #define GP_HEAP_BINS      64u          /* number of bins, a power of two */
-#define GP_HEAP_BLOCK_IDS 64u          /* block ids that a heap takes from the engine at a time */
+#define GP_HEAP_BLOCK_IDS 64u          /* block ids that a heap reserves from the engine at a time */
 
 /* The kept blocks of one size, linked by in_bin.next, oldest first. `size` is valid only while the bin has
  * blocks. */
@@ -63,7 +63,7 @@ struct gp_heap {
   uint64_t now_ns;          /* newest time of the heap, see gp_heap_time */
   uint64_t event_ns;        /* time of the heap's last event that the observer received */
   bool is_refused;          /* the observer rejected an allocation, so the heap has to return its blocks */
-  unsigned unclocked;       /* allocations since the last one that read the clock */
+  unsigned unclocked;       /* allocations since the last one that read the clock, see gp_heap_time */
   gp_heap_counts_t *counts; /* &own_counts until the observer provides memory */
   gp_list_t blocks;
   gp_heap_bin_t bins[GP_HEAP_BINS];
@@ -301,8 +301,8 @@ static inline gp_heap_bin_t *gp_heap_place_for(gp_heap_t *heap, const gp_block_t
   return !bin->oldest || bin->size == block->size ? bin : NULL;
 }
 
-/* Frees a block into its home if the home can keep it. If it returns false, nothing has changed. The
- * caller holds no lock. */
+/* Frees a block into the heap that is its home, if that heap can keep it. If it returns false, nothing has
+ * changed. The caller holds no lock. */
 static inline bool gp_heap_free(gp_engine_t *engine, uint64_t address)
 {
   if (atomic_load_explicit(&engine->open_heaps, memory_order_relaxed) == 0)

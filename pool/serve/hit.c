@@ -3,7 +3,7 @@
 #include "pool/reuse/stream_records.h"
 #include "pool/reuse/stream_points.h"
 
-/* Takes an idle block for the request, or returns NULL. The caller holds the device's lock. */
+/* Takes an idle block for the request and returns it, or returns NULL. The caller holds the device's lock. */
 static gp_block_t *take_complete(const gp_request_t *request)
 {
   return gp_block_take_idle(request->engine, request->arena, &request->fit, request->is_cut);

@@ -1,5 +1,5 @@
 /*
- * Functions that read the engine, for snapshots and tests.
+ * Implements the functions of engine.h that read the engine, for snapshots and tests.
  */
 #include "pool/events.h"
 #include "pool/serve/heaps.h"

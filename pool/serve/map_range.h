@@ -15,8 +15,8 @@
  */
 int gp_map_range_find(gp_engine_t *engine, gp_context_t *context, gp_context_t *asker, bool *by_limit);
 
-/* Gives a device access to the arena's mapped memory, present and future. Returns the code of the first
- * failure. The caller holds no lock. */
+/* Gives a device access to the arena's mapped memory, present and future. The arena is a context or
+ * device->async_context. Returns the code of the first failure. The caller holds no lock. */
 int gp_map_range_give_access(gp_engine_t *engine, gp_context_t *arena, int ordinal);
 
 /* Releases the mapped memory of a lost context, because the driver keeps it beyond the end of the context.
@@ -36,7 +36,7 @@ typedef struct gp_map_step {
   gp_block_t *source; /* MAPPING block whose chunk moves; NULL: the step creates memory */
   uint64_t from;      /* address of the source */
   uint64_t address;
-  uint64_t size;   /* bytes */
+  uint64_t size;   /* in bytes */
   uint64_t handle; /* driver's handle of the memory */
   unsigned run;    /* number of the run: its steps fill one hole without a gap, in the array's order */
   gp_map_done_t done;

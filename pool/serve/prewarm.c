@@ -175,7 +175,7 @@ static int obtain_whole(gp_engine_t *engine, gp_context_t *context, const gp_fit
   return code;
 }
 
-/* Makes one allocation for an entry of the list. */
+/* Makes one allocation for an entry of the list. Returns the obstacle if there is one. */
 static gp_obstacle_t obtain(gp_engine_t *engine, gp_context_t *context, const gp_wish_t *wish)
 {
   bool by_limit = false;

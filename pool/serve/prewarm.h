@@ -5,7 +5,8 @@
 
 #include "pool/device_record.h"
 
-/* Called at the engine's start, before any allocation. */
+/* Stores the list of GPUPOOL_PREWARM, and marks the devices as due. Called when the engine starts, before any
+ * allocation. */
 void gp_prewarm_init(gp_engine_t *engine, const gp_options_t *options);
 
 /* Prewarms the device once, in the context, which is current in the calling thread. Returns true if the pool

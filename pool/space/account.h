@@ -23,7 +23,7 @@ static inline uint64_t gp_bytes_less(uint64_t bytes, uint64_t taken)
 
 /* The kind of driver call that allocates the memory. */
 typedef enum gp_supply {
-  GP_SUPPLY_PLAIN, /* cuMemAlloc and similar calls */
+  GP_SUPPLY_PLAIN, /* memory of cuMemAlloc and similar calls */
   GP_SUPPLY_APART, /* shares no page: counts as requested, above 1 MiB in whole pages */
   GP_SUPPLY_POOLS, /* the driver's own pools, which grow by more than the request and keep freed memory */
 } gp_supply_t;

@@ -42,7 +42,7 @@ typedef struct gp_address_map {
   gp_lock_t lock;
   size_t used;
   size_t live;
-  size_t promised; /* entries with promised room that are not inserted yet */
+  size_t promised; /* number of entries for which room is promised, but not used yet */
 } gp_address_map_t;
 
 /* Initializes a map with static storage, which has no fini. Other maps begin with gp_address_map_init. */

@@ -18,7 +18,7 @@
 
 #include "base/assert.h"
 
-/* The link of a block in the idle list of its bin; a member of the block's record. */
+/* The link of a block in the idle list of its bin. It is a member of the block's record. */
 typedef struct gp_bin_entry {
   struct gp_bin_entry *next; /* next older block; NULL: this is the oldest */
   struct gp_bin_entry *previous;
@@ -111,12 +111,12 @@ gp_bin_t *gp_bins_largest(const gp_bins_t *bins);
 #define GP_CUT_STEPS   16u           /* bins for each power of two */
 #define GP_CUT_RANGES  52u           /* enough for every 64-bit size */
 
-/* The link of an idle part in the bins; a member of the block's record. */
+/* The link of an idle part in the bins. It is a member of the block's record. */
 typedef struct gp_cut_entry {
   uint64_t address;
-  uint64_t size;                 /* bytes */
+  uint64_t size;                 /* in bytes */
   uint64_t free_epoch;           /* epoch or number of the free, see gp_cut_bins_find */
-  struct gp_cut_entry *child;    /* first child in the heap */
+  struct gp_cut_entry *child;    /* first child in the heap of the bin */
   struct gp_cut_entry *next;     /* next sibling */
   struct gp_cut_entry *previous; /* previous sibling; for the first child, the parent; NULL: the root */
 } gp_cut_entry_t;

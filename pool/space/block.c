@@ -127,7 +127,8 @@ static gp_block_t *find_smallest(const gp_bin_t *bin, const gp_fit_t *fit, uint6
   return best;
 }
 
-/* Returns what find_smallest returns. If all blocks have the size of their class, that is the first one. */
+/* Returns the same block as find_smallest. If all blocks have the size of their class, that is the first one,
+ * and no search is needed. */
 static gp_block_t *find_in(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most)
 {
   if (!bin || !bin->idle)

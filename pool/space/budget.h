@@ -50,14 +50,14 @@ static inline uint64_t gp_budget_excess(const gp_engine_t *engine, const gp_devi
   return held > budget ? held - budget : 0;
 }
 
-/* Returns true if the pool may grow by `bytes`. */
+/* Returns true if the budget allows the pool to grow by `bytes`. */
 static inline bool gp_budget_allows(const gp_engine_t *engine, const gp_device_t *device, uint64_t bytes)
 {
   uint64_t held = gp_budget_held(device), budget = gp_budget_bytes(engine, device);
   return held <= budget && bytes <= budget - held;
 }
 
-/* Updates the highest use of whole blocks. */
+/* Updates the highest use of whole blocks after their use has grown. */
 static inline void gp_budget_note_use(gp_device_t *device)
 {
   uint64_t use = gp_device_stats(device)->active_bytes.current - device->part_active - device->borrowed_bytes;

@@ -74,7 +74,7 @@ static inline uint64_t gp_next_pause(uint64_t ns)
  * its memory. */
 void gp_driver_note(gp_engine_t *engine, gp_context_t *context, int code);
 
-/* Counts a fence or a wait on the host in the statistics of the context's device. */
+/* Counts a fence, or a wait on the host, in the statistics of the context's device. */
 typedef enum gp_count { GP_COUNT_FENCE, GP_COUNT_HOST_WAIT } gp_count_t;
 void gp_driver_count(gp_context_t *context, gp_count_t what);
 

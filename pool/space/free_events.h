@@ -14,7 +14,7 @@
 
 #include "pool/space/block_record.h"
 
-/* An event of a context. It is reused when nothing refers to it any more. */
+/* An event of a context. It is reused when no block and no caller uses it any more. */
 typedef struct gp_free_event {
   struct gp_free_event *next; /* link in context->spare_events */
   void *event;                /* the driver's event; NULL: not created yet */
@@ -22,7 +22,7 @@ typedef struct gp_free_event {
   unsigned uses;
 } gp_free_event_t;
 
-/* Bytes of a block that are covered by one event. */
+/* Bytes of a block that one event covers. */
 typedef struct gp_freed_bytes {
   struct gp_freed_bytes *next; /* next bytes of the same block, in no particular order */
   uint64_t address, size;

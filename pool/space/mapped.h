@@ -90,7 +90,7 @@ bool gp_mapped_place_ahead(const gp_range_t *range, uint64_t bytes, gp_place_t *
  * the device's lock.
  */
 
-/* Chunks begin and end at multiples of this, the largest granularity at which drivers map memory. */
+/* Chunks begin and end at multiples of this size, the largest granularity at which drivers map memory. */
 #define GP_CHUNK_STEP (2 * GP_MIB)
 
 /* gp_chunks_promise reserves room for `count` more chunks, counted as promised. Returns false if the host has

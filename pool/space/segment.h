@@ -56,8 +56,8 @@ void gp_segment_leave_idle(gp_block_t *block);
 /* Closes a segment: the pool no longer allocates blocks from it. */
 void gp_segment_close(gp_segment_t *segment);
 
-/* gp_segment_at returns the context's segment that contains address, or NULL. gp_segment_block_at returns the
- * block of the segment that contains address, never NULL. */
+/* gp_segment_at returns the context's segment that contains the address, or NULL. gp_segment_block_at returns
+ * the block of the segment that contains the address, which always exists. */
 gp_segment_t *gp_segment_at(const gp_context_t *context, uint64_t address);
 gp_block_t *gp_segment_block_at(const gp_segment_t *segment, uint64_t address);
 
@@ -81,7 +81,7 @@ bool gp_segment_check(const gp_context_t *context);
  * otherwise.
  */
 
-/* Segment sizes are multiples of this, unless a limit leaves less. */
+/* Segment sizes are multiples of this size, unless a limit leaves less. */
 #define GP_SEGMENT_STEP (2 * GP_MIB)
 
 /*

@@ -29,7 +29,7 @@ typedef struct gp_type_config {
 typedef struct gp_pool_type {
   const char *name;
   bool keeps_blocks; /* false: every free is forwarded to the driver */
-  bool cuts;         /* blocks are parts of larger driver allocations (segment.h) */
+  bool cuts;         /* blocks are cut from larger driver allocations (segment.h) */
   bool maps;         /* with cuts: blocks are parts of mapped memory if the driver can map (mapped.h) */
 
   /*
@@ -53,7 +53,7 @@ typedef struct gp_fit {
   uint64_t class_bytes; /* class whose idle blocks serve */
   uint64_t above;       /* next higher class, whose idle blocks serve if class_bytes has none */
   uint64_t most;        /* largest block of that class that serves */
-  uint64_t below;       /* the next lower class */
+  uint64_t below;       /* next lower class */
   uint64_t borrow;      /* if none of these serves: largest block of any class that does; 0: none */
 } gp_fit_t;
 

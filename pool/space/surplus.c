@@ -46,7 +46,7 @@ static bool is_expired(const gp_engine_t *engine, const gp_block_t *block, uint6
  * has no list by age. */
 #define LOOKS_BEFORE_EXPIRY 4
 
-/* Returns the context's mapped memory that has been idle longest; NULL if none can be released. */
+/* Returns the context's mapped memory that has been idle longest, or NULL if none can be released. */
 static gp_block_t *oldest_mapped(const gp_engine_t *engine, const gp_context_t *context)
 {
   gp_chunk_t *chunks;
