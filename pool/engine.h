@@ -280,17 +280,17 @@ void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t tok
 void gp_engine_stream_passed(gp_engine_t *engine, const gp_stream_point_t *point);
 
 /*
- * With GPUPOOL_CHECK (serve/damage.h), gp_engine_search searches blocks of the context and of its device's
- * stream-ordered memory that are complete after their frees. Call it after a free or a synchronization.
- * gp_engine_search_ending precedes the end of a context: it also searches filled blocks and, if the device is
- * quiet, the red zones of live blocks. Both may wait. context NULL: nothing is done. The caller holds no
- * lock.
+ * With GPUPOOL_CHECK (serve/damage.h), these functions search blocks of the context and of its device's
+ * stream-ordered memory for damage. gp_engine_search searches blocks that are complete after their frees. It
+ * is called after a free or a synchronization. gp_engine_search_ending is called before a context ends. It
+ * also searches filled blocks and, if the device is quiet, the red zones of live blocks. Both may wait. They
+ * do nothing if the context is NULL. The caller holds no lock.
  */
 void gp_engine_search(gp_engine_t *engine, gp_context_t *context);
 void gp_engine_search_ending(gp_engine_t *engine, gp_context_t *context);
 
-/* Returns the requested bytes of the block that begins at an address, if it ends in a red zone; otherwise 0.
- */
+/* Returns the requested bytes of the block that starts at the address if the block ends in a red zone,
+ * otherwise 0. */
 uint64_t gp_engine_checked_size(gp_engine_t *engine, uint64_t address);
 
 /* State of one of the driver's memory pools while the program destroys it, see forwarded/forwarded.h. */

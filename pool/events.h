@@ -129,7 +129,8 @@ void gp_event_device(
 void gp_event_forwarded(
     gp_engine_t *engine, gp_forwarded_t *memory, gp_action_t action, uint64_t time_ns, uint64_t duration_ns);
 
-/* Reports damage of a block: the event has the address and number of damaged bytes, and the block's owner. */
+/* Reports damage of a block. The event has the address and number of the damaged bytes, and the block's
+ * owner. */
 void gp_event_damage(
     gp_engine_t *engine, const gp_block_t *block, const gp_damage_t *damage, uint64_t time_ns);
 

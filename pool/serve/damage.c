@@ -1,8 +1,9 @@
 /*
- * A search is a batch of blocks that one thread has copied: it marks them (is_searched), submits the copies
- * and fills to a stream of the library without a lock, waits for the stream, and compares. Afterwards it
- * finds the blocks again by address and block_id, because their context may have ended meanwhile. A search
- * that is late keeps its blocks in quarantine until a later call finds its stream done.
+ * A search copies a batch of blocks to the host and looks for damage. The thread that searches marks the
+ * blocks (is_searched), and submits the copies and fills to a stream of the library without a lock. Then it
+ * waits for the stream, and compares the bytes. Afterwards it finds the blocks again by address and block_id,
+ * because their context may have ended meanwhile. If the stream is not done in time, the search is late: its
+ * blocks stay in quarantine until a later call finds the stream done.
  */
 #include "pool/serve/damage.h"
 
@@ -19,7 +20,8 @@
 #include "pool/space/driver_calls.h"
 #include "pool/events.h"
 
-/* What is compared of a filled block: EDGE bytes at each end, and between them PLACES of PLACE bytes. */
+/* The watched bytes of a large filled block, its sample: EDGE bytes at each end, and between them PLACES
+ * pieces of PLACE bytes. */
 #define EDGE        GP_RED_ZONE_MOST
 #define PLACES      64
 #define PLACE       256
@@ -29,38 +31,38 @@
 #define BUFFER_BYTES ((uint64_t)BATCH * SAMPLE_MOST)
 
 typedef enum part {
-  PART_RED_ZONE, /* of a quarantined block, which is filled afterwards under `stale` */
+  PART_RED_ZONE, /* red zone of a quarantined block, which is then filled under `stale` */
   PART_LIVE,     /* red zone of a live block whose context ends */
-  PART_SAMPLE,   /* the watched places of a filled block */
+  PART_SAMPLE,   /* sample of a filled block */
   PART_ALL,      /* `length` bytes of a filled block from `offset` on (stale=full) */
 } part_t;
 
-/* A block in a search. `at` is the place of its copied bytes in the buffer. */
+/* One range of a block in a search. `at` is the position of its copied bytes in the buffer. */
 typedef struct item {
   uint64_t address, requested, block_id;
   uint64_t offset, length;
   size_t at;
   part_t part;
-  bool is_last; /* the search of the block ends with this item */
+  bool is_last; /* no later item belongs to the same block */
 } item_t;
 
 struct gp_search {
   struct gp_search *next;
-  uint64_t stream; /* of the driver; it and the buffer end with the context */
-  uint8_t *buffer; /* page-locked */
+  uint64_t stream; /* driver's handle; the stream and the buffer end with the context */
+  uint8_t *buffer; /* page-locked host memory */
   size_t used, count;
   item_t items[BATCH];
-  item_t rest;    /* of the last block, what follows in the next batch; length 0: nothing */
-  bool is_failed; /* some copies were not made */
+  item_t rest;    /* part of the last block for the next batch; length 0: none */
+  bool is_failed; /* the driver refused a copy or a fill */
 };
 typedef struct gp_search gp_search_t;
 
-/* Which filled blocks of the quarantine a search takes. */
+/* The blocks that a search takes in addition to quarantined blocks that are not filled yet. */
 typedef struct wish {
-  const gp_fit_t *fit; /* one that would serve this request; NULL: see all */
+  const gp_fit_t *fit; /* one filled block that could serve this request; NULL: see `all` */
   bool is_cut;
   bool all;
-  bool live; /* the red zones of live blocks instead */
+  bool live; /* red zones of live blocks, and no quarantined blocks */
 } wish_t;
 
 void gp_damage_init(gp_engine_t *engine, const gp_options_t *options)
@@ -77,7 +79,7 @@ void gp_damage_init(gp_engine_t *engine, const gp_options_t *options)
     gp_log(GP_LOG_ERROR, "GPUPOOL_CHECK is ignored: with GPUPOOL_TYPE=unpooled no memory is in the pool");
     checks = 0;
   }
-  /* Neither 0x00 nor 0xff nor a small number, which programs write most often. */
+  /* At least 0xa1: not 0x00, 0xff or a small number, because programs write these most often. */
   engine->check_byte = (uint8_t)(0xa1 + (mixed >> 16) % 0x5d);
   atomic_init(&engine->checks, checks);
 }
@@ -149,7 +151,8 @@ static bool add(gp_search_t *search, const item_t *item)
   return true;
 }
 
-/* Adds a part of a block that may be larger than the buffer, and keeps the rest for the next batch. */
+/* Adds a range of a block that may be larger than the buffer, and stores the rest in search->rest for the
+ * next batch. Returns false if the search has no room. */
 static bool add_all(gp_search_t *search, item_t item)
 {
   uint64_t room = BUFFER_BYTES - search->used;
@@ -164,7 +167,7 @@ static bool add_all(gp_search_t *search, item_t item)
   return add(search, &item);
 }
 
-/* Adds a block of the quarantine. Returns false if the search has no room for it. */
+/* Adds a quarantined block to the search. Returns false if the search has no room for it. */
 static bool add_quarantined(const gp_engine_t *engine, gp_search_t *search, const gp_block_t *block)
 {
   item_t item = {
@@ -208,11 +211,11 @@ static void collect_live(gp_search_t *search, gp_context_t *arena)
       continue;
     if (!add(search, &item))
       return;
-    block->red_zone = 0; /* it is searched once */
+    block->red_zone = 0; /* the red zone is searched only once */
   }
 }
 
-/* Chooses the blocks of the next batch. */
+/* Chooses the blocks of the next batch and marks them (is_searched). */
 static void collect(gp_engine_t *engine, gp_search_t *search, gp_context_t *arena, const wish_t *wish)
 {
   bool has_served = false;
@@ -236,7 +239,8 @@ static void collect(gp_engine_t *engine, gp_search_t *search, gp_context_t *aren
   gp_lock_release(&arena->device->lock);
 }
 
-/* Submits the copies of a batch, and the fills that follow them. Returns the driver's code. */
+/* Submits the copies of a batch, each followed by the fill of its block if there is one. Returns the driver's
+ * code. */
 static int submit(gp_engine_t *engine, gp_context_t *context, const gp_search_t *search)
 {
   const gp_driver_context_t *in = &context->driver;
@@ -264,7 +268,7 @@ static int submit(gp_engine_t *engine, gp_context_t *context, const gp_search_t 
   return code;
 }
 
-/* Returns the offset in the block of a byte of the item's copy. */
+/* Returns the offset, in the block, of the byte at `index` in the item's copy. */
 static uint64_t offset_of(const item_t *item, uint64_t index)
 {
   if (item->part != PART_SAMPLE || index < EDGE)
@@ -275,7 +279,8 @@ static uint64_t offset_of(const item_t *item, uint64_t index)
   return EDGE + place * ((item->requested - 2 * EDGE) / PLACES) + (index - EDGE) % PLACE;
 }
 
-/* Counts the bytes of the copy that differ from the pattern. */
+/* Compares the copy of an item with the pattern. Returns true if any bytes differ, and describes them in
+ * *ret_damage. */
 static bool compare(
     const gp_engine_t *engine, const gp_search_t *search, const item_t *item, gp_damage_t *ret_damage)
 {
@@ -294,8 +299,8 @@ static bool compare(
   return count > 0;
 }
 
-/* Records what was found in a block, and moves the block on. Returns false if the block has
- * ended. The caller holds the device's lock. */
+/* Records the result for an item of a block. After the block's last item, the block is filled or leaves the
+ * quarantine. Returns false if the block has ended. The caller holds the device's lock. */
 static bool conclude(gp_engine_t *engine, const item_t *item, bool is_sound, gp_damage_t *damage)
 {
   gp_block_t *block = gp_address_map_find(&engine->blocks, item->address);
@@ -322,7 +327,7 @@ static bool conclude(gp_engine_t *engine, const item_t *item, bool is_sound, gp_
   return true;
 }
 
-/* Compares the copies of a batch that is complete, and reports damage. */
+/* Compares the copies of a batch after they are complete, and reports damage. */
 static void finish(gp_engine_t *engine, gp_context_t *context, const gp_search_t *search)
 {
   const bool is_sound = !search->is_failed;
@@ -338,7 +343,7 @@ static void finish(gp_engine_t *engine, gp_context_t *context, const gp_search_t
   }
 }
 
-/* Takes the first record out of one of the context's lists of searches, or puts one into it. */
+/* take() removes the first record from one of the context's lists of searches; put() adds one. */
 
 static gp_search_t *take(gp_context_t *context, gp_search_t **list)
 {
@@ -358,7 +363,7 @@ static void put(gp_context_t *context, gp_search_t **list, gp_search_t *search)
   gp_lock_release(&context->device->lock);
 }
 
-/* Stops all checks. Blocks in quarantine that no thread is searching become idle. */
+/* Stops all checks. Quarantined blocks that no thread is searching become idle. */
 static void stop_checks(gp_engine_t *engine, gp_device_t *device, const char *reason)
 {
   if (atomic_exchange(&engine->checks, 0) != 0)
@@ -371,7 +376,7 @@ static void stop_checks(gp_engine_t *engine, gp_device_t *device, const char *re
   gp_lock_release(&device->lock);
 }
 
-/* Returns a record for a search, or NULL if there is none and none can be made. The caller is inside
+/* Returns an unused or new record for a search, or NULL if it cannot create one. The caller has called
  * gp_engine_enter. */
 static gp_search_t *obtain(gp_engine_t *engine, gp_context_t *context)
 {
@@ -395,7 +400,7 @@ static gp_search_t *obtain(gp_engine_t *engine, gp_context_t *context)
   return NULL;
 }
 
-/* Finishes late searches that are complete by now. */
+/* Finishes late searches whose stream is done by now. */
 static void finish_late(gp_engine_t *engine, gp_context_t *context)
 {
   gp_search_t *search, *pending = NULL;
@@ -415,7 +420,8 @@ static void finish_late(gp_engine_t *engine, gp_context_t *context)
   }
 }
 
-/* Searches one batch. Returns true if another batch may follow; otherwise the record is back in its list. */
+/* Searches one batch. Returns true if another batch may follow. Otherwise it has put the record back into a
+ * list of the context. */
 static bool search_batch(
     gp_engine_t *engine, gp_context_t *context, gp_search_t *search, gp_context_t *arena, const wish_t *wish)
 {
