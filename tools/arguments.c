@@ -27,12 +27,12 @@ static int unknown_option(const char *command, const char *flag, const char *opt
   for (int id = 0; id < GP_OPTION_COUNT; id++)
     names[id] = gp_argument_name((gp_option_id_t)id, buffers[id]);
   names[GP_OPTION_COUNT] = "help";
-  names[GP_OPTION_COUNT + 1] = flag + 2; /* without its dashes */
+  names[GP_OPTION_COUNT + 1] = flag + 2; /* the flag's name without its dashes */
   return gp_message_unknown_option(command, option, names, GP_OPTION_COUNT + 2);
 }
 
-/* Returns the option named by "--name" or "--name=value", or GP_OPTION_COUNT if there is none. Sets
- * *ret_value to the text after the '=', or NULL. */
+/* Returns the option that `argument` ("--name" or "--name=value") sets, or GP_OPTION_COUNT if no option has
+ * that name. Sets *ret_value to the text after the '=', or to NULL if there is no '='. */
 static gp_option_id_t find_option(const char *argument, const char **ret_value)
 {
   char name[GP_ARGUMENT_NAME_BYTES];
@@ -76,7 +76,7 @@ int gp_arguments_parse(
     bool has_next = arguments.next + 1 < argc;
     const char *next = has_next ? argv[arguments.next + 1] : "";
     if (!value && gp_option_table[id].type == GP_OPTION_BOOL) {
-      /* The value of a flag may be omitted: --stats is --stats=1. */
+      /* A boolean option needs no value: --stats is --stats=1. */
       value = "1";
       if (strcmp(next, "0") == 0 || strcmp(next, "1") == 0)
         value = argv[++arguments.next];
@@ -107,8 +107,8 @@ typedef struct check {
   int malformed;
 } check_t;
 
-/* A gp_option_problem_fn that prints the message. The message names the variable; if the value came as an
- * argument, replaces that by the argument's name. */
+/* Prints a message about an option; a gp_option_problem_fn. The message contains the environment variable. If
+ * the value came from an argument, the printed message contains the argument's name instead. */
 static void report(void *arg, bool malformed, const char *message)
 {
   static const char *const consequences[] = {". The default, ", ". Until "};
@@ -140,7 +140,7 @@ void gp_arguments_read(
   gp_settings_files_t files;
 
   gp_settings_files_find(&files, gp_arguments_lookup, arguments);
-  /* report counts the problems */
+  /* report() counts the problems */
   (void)gp_options_check_names(environ, problem, problem_arg);
   (void)gp_settings_read(ret_options, gp_arguments_lookup, arguments, &files, problem, problem_arg);
 }

@@ -18,12 +18,14 @@ typedef struct gp_arguments {
   bool flag; /* whether the command's own flag was given */
 } gp_arguments_t;
 
-/* Reads argv[1..argc) up to "--" or the first word that is not an option. flag: an option that only this
- * command has, such as "--json". Does not check values. Returns 0 or, after a message, the exit status. */
+/* Reads the options in argv[1..argc). Stops after "--" or before the first word that is not an option. `flag`
+ * is an option that only this command has, such as "--json". Does not check values. Returns 0 or, after a
+ * message, the exit status. */
 int gp_arguments_parse(
     const char *command, const char *flag, int argc, char **argv, gp_arguments_t *ret_arguments);
 
-/* A gp_option_lookup_fn. arg is a gp_arguments_t. */
+/* Returns the argument's value for the option that `variable` sets, or else the variable's value; a
+ * gp_option_lookup_fn. `arg` is a gp_arguments_t. */
 const char *gp_arguments_lookup(void *arg, const char *variable);
 
 /* Computes the effective options from the arguments and the environment, and reports problems as the

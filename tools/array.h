@@ -9,15 +9,16 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Makes room for `room` items in an array. items is the address of the caller's item pointer. Returns
- * false and leaves the array unchanged if memory runs out or the size in bytes would overflow. */
+/* Changes the capacity of an array to `room` items. `items` is the address of the caller's item pointer.
+ * Returns false and leaves the array unchanged if memory runs out or the size in bytes would overflow. */
 bool gp_array_resize(void *items, size_t room, size_t item_size);
 
-/* Makes room for more items in an array of count items, up to the power of two above count. */
+/* Makes room for at least one more item in an array of `count` items. `count` must be 0 or a power of two.
+ * Doubles the capacity when the array is full. Returns false as gp_array_resize does. */
 bool gp_array_grow(void *items, size_t count, size_t item_size);
 
-/* Appends a zeroed item. Returns it, valid until the next item is added, or NULL without memory. The
- * caller may also remove items at the end of the array. */
+/* Appends a zeroed item and returns it, or NULL if memory runs out. The pointer is valid until the next item
+ * is added. The caller may also remove items at the end of the array. */
 static inline void *gp_array_add(void *items, size_t *count, size_t item_size)
 {
   char *first;

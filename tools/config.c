@@ -48,9 +48,9 @@ static const char *source_name(gp_arguments_t *arguments, const gp_options_t *op
   return "";
 }
 
-/* Returns true if the option's value is malformed: a value was given, but the default is in use. Malformed
- * MXNet variables only cause a warning, and malformed file entries a message, except that a file's limits
- * also count here. */
+/* Returns true if a value was given for the option but is malformed, so that the default is in use. A
+ * malformed MXNet variable only causes a warning, and a malformed file entry only a message. A malformed
+ * limit in a file does count here. */
 static bool is_malformed(gp_arguments_t *arguments, const gp_options_t *options, int id)
 {
   if (id == GP_OPTION_limit)

@@ -10,7 +10,7 @@
 bool gp_hash_index_grow(gp_hash_index_t *index, size_t more, gp_hash_index_hash_fn hash_of, const void *self)
 {
   gp_hash_index_t larger = {.room = ROOM_FIRST, .count = index->count};
-  if (more > UINT32_MAX - index->count) /* slots have 32 bits */
+  if (more > UINT32_MAX - index->count) /* an index must fit 32 bits */
     return false;
   while (larger.room < 2 * (index->count + more))
     larger.room *= 2;
@@ -52,7 +52,7 @@ static bool is_text(const void *self, size_t item, const void *key)
   return strcmp(text_at(self, item), key) == 0;
 }
 
-/* Makes a keyed_t. items is the address of the caller's item pointer. */
+/* Returns a keyed_t for an array. `items` is the address of the caller's item pointer. */
 static inline keyed_t keyed_of(const void *items, size_t item_size)
 {
   keyed_t keyed = {.item_size = item_size};
@@ -125,8 +125,8 @@ void *gp_hash_index_number(
 void gp_hash_index_take(
     gp_hash_index_t *index, uint32_t *slot, gp_hash_index_hash_fn hash_of, const void *self)
 {
-  /* Moves each later entry into the hole, unless that is before the entry's home slot. So deleted entries
-   * need no markers. */
+  /* Closes the hole: moves each later entry of the run into the hole, unless the hole is before that entry's
+   * home slot. Deleted entries therefore need no markers. */
   size_t hole = (size_t)(slot - index->slots), mask = index->room - 1;
   gp_assert(*slot);
   for (size_t at = (hole + 1) & mask; index->slots[at]; at = (at + 1) & mask) {

@@ -14,20 +14,20 @@
 
 /* A zeroed struct is an empty index. All members are private. */
 typedef struct gp_hash_index {
-  uint32_t *slots; /* the item's array index plus one; 0: free */
+  uint32_t *slots; /* array index of the slot's item plus one; 0: the slot is free */
   size_t room;     /* number of slots: a power of two, at least twice count */
   size_t count;
 } gp_hash_index_t;
 
-/* Returns the hash of the item at index `item` of the array that self describes. */
+/* Returns the hash of the item at index `item` in the array that `self` describes. */
 typedef uint64_t (*gp_hash_index_hash_fn)(const void *self, size_t item);
 
-/* Returns true if the item at index `item` matches key. */
+/* Returns true if the item at index `item` matches `key`. */
 typedef bool (*gp_hash_index_is_fn)(const void *self, size_t item, const void *key);
 
-#define GP_HASH_FIRST UINT64_C(0xcbf29ce484222325) /* the hash of no bytes */
+#define GP_HASH_FIRST UINT64_C(0xcbf29ce484222325) /* the hash of an empty text */
 
-/* Returns the hash extended by bytes. */
+/* Returns `hash` extended by the bytes. */
 static inline uint64_t gp_hash_bytes(uint64_t hash, const void *bytes, size_t length)
 {
   for (const unsigned char *p = bytes, *end = p + length; p < end; p++)
@@ -42,29 +42,30 @@ static inline uint64_t gp_hash_text(uint64_t hash, const char *text)
   return hash;
 }
 
-/* Returns the hash of a number. Spreads the bits, because sizes and addresses differ in few of them. */
+/* Returns the hash of a number. Multiplies to spread the bits, because sizes and addresses differ in only a
+ * few bits. */
 static inline uint64_t gp_hash_number(uint64_t number)
 {
   return number * UINT64_C(0x9e3779b97f4a7c15) >> 20;
 }
 
-/* Returns the slot where the search for a hash begins. Consecutive hashes have neighbouring slots. */
+/* Returns the slot where the search for `hash` begins. Consecutive hashes have neighbouring slots. */
 static inline size_t gp_hash_index_home(const gp_hash_index_t *index, uint64_t hash)
 {
   return (size_t)hash & (index->room - 1);
 }
 
-/* Makes room for `more` items. Returns false without memory. */
+/* Makes room for `more` items. Returns false if memory runs out. */
 bool gp_hash_index_grow(gp_hash_index_t *index, size_t more, gp_hash_index_hash_fn hash_of, const void *self);
 
-/* Makes room for one more item. Returns false without memory. */
+/* Makes room for one more item. Returns false if memory runs out. */
 static inline bool gp_hash_index_reserve(
     gp_hash_index_t *index, gp_hash_index_hash_fn hash_of, const void *self)
 {
   return 2 * (index->count + 1) <= index->room || gp_hash_index_grow(index, 1, hash_of, self);
 }
 
-/* Returns the slot of the item that has this hash and matches key, or the free slot where it belongs. The
+/* Returns the slot of the item that has this hash and matches `key`, or the free slot where it belongs. The
  * index must have room for one more item. */
 static inline uint32_t *gp_hash_index_slot(
     const gp_hash_index_t *index, uint64_t hash, gp_hash_index_is_fn is, const void *self, const void *key)
@@ -76,7 +77,7 @@ static inline uint32_t *gp_hash_index_slot(
   return &index->slots[at];
 }
 
-/* Returns the array index of the item that matches key, or SIZE_MAX if there is none. */
+/* Returns the array index of the item that matches `key`, or SIZE_MAX if there is none. */
 static inline size_t gp_hash_index_find(
     const gp_hash_index_t *index, uint64_t hash, gp_hash_index_is_fn is, const void *self, const void *key)
 {
@@ -84,14 +85,14 @@ static inline size_t gp_hash_index_find(
 }
 
 /*
- * Returns the item with that text, in an array of unique texts whose items begin with a pointer to their
- * text. If the text is missing, appends a zeroed item (array.h) that has a copy of the text if is_copied
- * (the caller frees it), else borrows the text. Returns NULL without memory.
+ * Returns the item with that text from an array of unique texts, whose items begin with a pointer to their
+ * text. If the text is missing, appends a zeroed item (array.h). With `is_copied` the new item gets a copy,
+ * which the caller frees; otherwise it borrows `text`. Returns NULL if memory runs out.
  */
 void *gp_hash_index_text(
     gp_hash_index_t *index, void *items, size_t *count, size_t item_size, const char *text, bool is_copied);
 
-/* Like gp_hash_index_text, for items that begin with a uint64_t, each number once. */
+/* Like gp_hash_index_text, for an array of unique numbers, whose items begin with a uint64_t. */
 void *gp_hash_index_number(
     gp_hash_index_t *index, void *items, size_t *count, size_t item_size, uint64_t number);
 
@@ -100,7 +101,7 @@ void *gp_hash_index_number(
 #define GP_HASH_NUMBER(index, items, count, number)                                                          \
   gp_hash_index_number(index, &(items), &(count), sizeof(*(items)), number)
 
-/* Stores the array index of an item in its slot, in place of an equal item's index. */
+/* Stores the array index `item` in its slot. Replaces the index of an equal item, if the slot has one. */
 static inline void gp_hash_index_put(gp_hash_index_t *index, uint32_t *slot, size_t item)
 {
   gp_assert(item < UINT32_MAX);
@@ -108,7 +109,7 @@ static inline void gp_hash_index_put(gp_hash_index_t *index, uint32_t *slot, siz
   *slot = (uint32_t)item + 1;
 }
 
-/* Empties the slot of an item. The item must still be in the array. */
+/* Removes an item's slot from the index. The item must still be in the array. */
 void gp_hash_index_take(
     gp_hash_index_t *index, uint32_t *slot, gp_hash_index_hash_fn hash_of, const void *self);
 

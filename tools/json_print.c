@@ -8,8 +8,8 @@
 #include "base/printable.h"
 #include "tools/tool.h"
 
-/* Writes a character as an escape sequence. Characters above U+FFFF are surrogate pairs (RFC 8259, section
- * 7). */
+/* Writes a character as an escape sequence. Writes a character above U+FFFF as a surrogate pair (RFC 8259,
+ * section 7). */
 static void write_escape(FILE *stream, const gp_character_t *character)
 {
   uint32_t code = character->is_malformed ? 0xfffd : character->code;
@@ -20,7 +20,7 @@ static void write_escape(FILE *stream, const gp_character_t *character)
     fprintf(stream, "\\u%04x", (unsigned)code);
 }
 
-/* Returns the position of the next byte that is not printable ASCII. */
+/* Returns the position of the first byte from `at` on that is not printable ASCII. */
 static size_t skip_plain(const char *text, size_t at, size_t length)
 {
   while (at < length && (unsigned char)text[at] >= 0x20 && (unsigned char)text[at] < 0x7f)
@@ -36,13 +36,13 @@ char *gp_json_escape(const char *text, size_t length, size_t *ret_length)
     return NULL;
   for (size_t at = 0; at < length;) {
     size_t plain = skip_plain(text, at, length);
-    (void)fwrite(text + at, 1, plain - at, stream); /* fclose reports errors later */
+    (void)fwrite(text + at, 1, plain - at, stream); /* fclose reports write errors later */
     at = plain;
     if (at == length)
       break;
     gp_character_t character = gp_character_at(text + at, length - at);
     bool is_blank =
-        text[at] == '\n' || text[at] == '\t' || text[at] == '\r'; /* strings have these escaped already */
+        text[at] == '\n' || text[at] == '\t' || text[at] == '\r'; /* not in strings, which have \n etc. */
     if (character.is_unsafe && !is_blank)
       write_escape(stream, &character);
     else

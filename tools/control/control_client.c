@@ -19,7 +19,7 @@
 #include "base/assert.h"
 #include "tools/machine/processes.h"
 
-#define ANSWER_BYTES   (1 << 20) /* 64 devices need a tenth of this */
+#define ANSWER_BYTES   (1 << 20) /* ten times what the answer for 64 devices needs */
 #define ANSWER_SECONDS 60        /* enough for a snapshot of a large program on a slow disk */
 #define RETRY_MS       500       /* between attempts while the process's connection queue is full */
 
@@ -56,7 +56,8 @@ bool gp_control_client_is_number(const char *text)
   return isdigit((unsigned char)text[0]) && !*end && !errno && number >= 1 && number <= INT_MAX;
 }
 
-/* Removes sockets that ended processes left in this user's folders. Sockets of running processes stay. */
+/* Removes the sockets of processes that have ended from this user's folders. Keeps the sockets of running
+ * processes. */
 static void remove_stale_sockets(void)
 {
   const char *const places[] = {getenv("XDG_RUNTIME_DIR"), NULL};
@@ -66,12 +67,12 @@ static void remove_stale_sockets(void)
   for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
     gp_control_folder("", places[i], geteuid(), folder);
     if (lstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid())
-      (void)gp_control_remove_stale(folder); /* leftovers do no harm */
+      (void)gp_control_remove_stale(folder); /* on failure, leftover sockets do no harm */
   }
 }
 
-/* Returns the child of pid if pid is a `gpupool run`, else pid. $! of `gpupool run ... &` is the runner,
- * but the user means the program, its only child. */
+/* Returns the child of `pid` if `pid` is a `gpupool run`, else `pid`. In a shell, $! after `gpupool run ...
+ * &` is the runner, but the user means the program, which is the runner's only child. */
 static pid_t follow_runner(pid_t pid)
 {
   char name[64];
@@ -107,7 +108,7 @@ bool gp_control_client_is_stopped(const gp_control_client_t *client)
 {
   char *status = gp_target_read(client->pid, "status");
   const char *state = status ? strstr(status, "\nState:\t") : NULL;
-  bool is_stopped = state && (state[8] == 'T' || state[8] == 't'); /* proc(5) */
+  bool is_stopped = state && (state[8] == 'T' || state[8] == 't'); /* the process's state; see proc(5) */
   free(status);
   return is_stopped;
 }
@@ -119,8 +120,8 @@ static uint64_t now_ms(void)
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Waits at most wait_ms until fd (-1: none) is ready. Returns false with errno if client->wait returned
- * false. */
+/* Waits at most `wait_ms` until `fd` is ready; with fd -1, only waits. Returns false with errno set if
+ * client->wait returned false. */
 static bool wait_some(gp_control_client_t *client, int fd, short events, unsigned wait_ms)
 {
   struct pollfd waiting = {.fd = fd, .events = events};
@@ -135,7 +136,8 @@ static bool wait_some(gp_control_client_t *client, int fd, short events, unsigne
   return false;
 }
 
-/* Waits until fd is ready. Returns false with errno: ETIMEDOUT, or ECANCELED if wait_some returned false. */
+/* Waits until `fd` is ready. Returns false with errno ETIMEDOUT, or with ECANCELED if wait_some returned
+ * false. */
 static bool wait_until(gp_control_client_t *client, int fd, short events, uint64_t until_ms)
 {
   struct pollfd waiting = {.fd = fd, .events = events};
@@ -177,10 +179,10 @@ static int connect_to(gp_control_client_t *client, const char *path)
 }
 
 /*
- * Connects, and checks which process listens: SO_PEERCRED reports the process that called listen(2), by its
- * pid in this namespace. The client sends nothing to any other process. Root needs the check too, because it
- * would otherwise trust an answer from another user. Returns a connected socket, or -1 with errno; ENOENT if
- * another process listens.
+ * Connects to the socket at `path` if the target process listens there. SO_PEERCRED reports the pid, in this
+ * namespace, of the process that called listen(2). The client sends nothing to any other process. This check
+ * also protects root, who would otherwise trust an answer from another user. Returns a connected socket, or
+ * -1 with errno; ENOENT if another process listens.
  */
 static int connect_to_target(gp_control_client_t *client, const gp_target_t *target, const char *path)
 {
@@ -202,14 +204,14 @@ static int connect_to_target(gp_control_client_t *client, const gp_target_t *tar
   return -1;
 }
 
-/* Opens a folder of sockets if it belongs to the target's user, because any user may have put files into
- * another folder. Returns NULL with errno. */
+/* Opens a folder of sockets if it belongs to the target's user. Rejects other folders, because any user may
+ * have put files there. Returns NULL with errno on failure. */
 static DIR *open_folder(const gp_target_t *target, const char *folder)
 {
   struct stat status;
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) {
-    if (errno == ELOOP || errno == ENOTDIR) /* the library puts no socket there */
+    if (errno == ELOOP || errno == ENOTDIR) /* the library puts no socket in such a folder */
       errno = ENOENT;
     return NULL;
   }
@@ -258,8 +260,8 @@ static int find_in_folder(gp_control_client_t *client, const gp_target_t *target
   return fd;
 }
 
-/* Looks for the socket in all folders that the process could have chosen, in this file system and in the
- * process's own. Returns a socket or -1 with errno, like connect_to_target. */
+/* Looks for the socket in every folder that the process could have chosen, both in this file system and in
+ * the file system that the process sees. Returns a socket or -1 with errno, like connect_to_target. */
 static int find_and_connect(gp_control_client_t *client, const gp_target_t *target, const char *environment)
 {
   char runtime_of_user[64];
@@ -290,7 +292,8 @@ static int find_and_connect(gp_control_client_t *client, const gp_target_t *targ
   return -1;
 }
 
-/* Writes to problem why the socket could not be reached. error is the errno of the attempt. */
+/* Writes a sentence to `problem` that says why the socket could not be reached. `error` is the errno of the
+ * attempt. */
 static void explain(const gp_control_client_t *client, const gp_target_t *target, const char *environment,
     int error, char *problem)
 {
@@ -298,7 +301,7 @@ static void explain(const gp_control_client_t *client, const gp_target_t *target
   const int pid = (int)client->pid;
   const char *control = gp_target_variable(environment, "GPUPOOL_CONTROL");
   char *maps = gp_target_read(client->pid, "maps");
-  bool is_loaded = !maps || strstr(maps, "libgpupool") != NULL; /* also if unknown */
+  bool is_loaded = !maps || strstr(maps, "libgpupool") != NULL; /* true as well if the maps cannot be read */
   free(maps);
 
   if (gp_control_client_is_gone(client)) {
@@ -327,8 +330,8 @@ static void explain(const gp_control_client_t *client, const gp_target_t *target
   }
 }
 
-/* Connects to the target, or returns -1 with a sentence in problem. Ignores the start time in a socket's
- * name, because it may differ between namespaces: the listener's identity decides. */
+/* Connects to the target. On failure returns -1 and writes a sentence to `problem`. Ignores the start time in
+ * a socket's name, because it may differ between namespaces. Instead checks which process listens. */
 static int open_connection(gp_control_client_t *client, char *problem)
 {
   char intruder[GP_CONTROL_PROBLEM_BYTES];
@@ -405,7 +408,8 @@ cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, c
   if (fd < 0)
     return NULL;
   const uint64_t until_ms = now_ms() + ANSWER_SECONDS * 1000;
-  /* If the process refuses before it has read the request, sending fails, but an answer still arrives. */
+  /* If the process refuses before it has read the request, sending fails, but the process still sends an
+   * answer. */
   if (send_all(client, fd, request, strlen(request), until_ms))
     (void)send_all(client, fd, "\n", 1, until_ms);
   char *text = client->is_left ? NULL : receive_all(client, fd, until_ms);

@@ -16,7 +16,7 @@
 
 typedef struct request {
   const char *name;
-  const char *argument; /* name in the help; NULL: the request takes none */
+  const char *argument; /* the argument's name in the help; NULL: the request has no argument */
   bool is_optional;
   void (*print)(const cJSON *answer);
 } request_t;
@@ -35,7 +35,7 @@ static void print_snapshot(const cJSON *answer)
 
 #define TEXT_BYTES (GP_NUMBER_BYTES > GP_SIZE_TEXT_BYTES ? GP_NUMBER_BYTES : GP_SIZE_TEXT_BYTES)
 
-/* Prints a value in its unit. Gauges whose names end in _bytes are sizes. */
+/* Prints a gauge's value in its unit. A gauge whose name ends in _bytes is a size. */
 static void print_value(const char *name, const cJSON *gauge, const char *member)
 {
   size_t length = strlen(name);
@@ -166,8 +166,8 @@ static int unknown_request(const char *name)
                  : gp_message_usage("ctl", "ctl: unknown request %s", name);
 }
 
-/* Makes the line to send, or "" after a message. A path becomes absolute, because the program's working
- * folder may differ. */
+/* Writes the request's line to `line`, or "" after a message on failure. Makes paths absolute, because the
+ * program may have another working directory. */
 static void make_line(const request_t *request, const char *argument, char *line, size_t capacity)
 {
   char folder[GP_PATH_BYTES] = "";

@@ -33,9 +33,9 @@ typedef struct watch {
   const options_t *options;
   gp_control_client_t client;
   gp_monitor_t monitor;
-  gp_new_snapshots_t written; /* finds the snapshots written since live started */
+  gp_new_snapshots_t written; /* the snapshots that were written since live started */
   bool knows_written;
-  bool has_looked; /* live has received an answer */
+  bool has_looked; /* live has received at least one answer */
   char message[GP_PATH_BYTES + 64];
   char problem[GP_CONTROL_PROBLEM_BYTES];
 } watch_t;
@@ -95,8 +95,8 @@ static int check(options_t *options)
   return 0;
 }
 
-/* Takes the output pattern of the program's snapshots from an answer. A relative pattern is relative to
- * the program's folder. */
+/* Reads the output pattern of the program's snapshots from an answer. A relative pattern is resolved against
+ * the program's working directory. */
 static void note_written(watch_t *watch, const cJSON *stats)
 {
   const cJSON *output = cJSON_GetObjectItem(stats, "output");
@@ -147,7 +147,7 @@ static void ask(watch_t *watch, const char *request, const char *done)
   else if (cJSON_IsString(path))
     snprintf(watch->message, sizeof(watch->message), "%s: %s", done,
         gp_printable(path->valuestring, text, sizeof(text)));
-  else if (cJSON_GetNumberValue(cJSON_GetObjectItem(answer, "kept")) > 0) /* false for NaN */
+  else if (cJSON_GetNumberValue(cJSON_GetObjectItem(answer, "kept")) > 0) /* NaN if missing */
     snprintf(watch->message, sizeof(watch->message),
         "the device is busy: idle memory is released when the program frees or synchronizes while it is quiet");
   else
@@ -176,7 +176,8 @@ static int draw(const watch_t *watch, bool full_screen)
   return 0;
 }
 
-/* The client's wait function while live uses the screen: the user can quit even if the program is stopped. */
+/* The client's wait function while live uses the screen. Lets the user quit even if the program is
+ * stopped. */
 static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
 {
   watch_t *watch = self;
@@ -186,7 +187,7 @@ static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
   switch (gp_terminal_wait(wait_ms < SLOW_MS ? wait_ms : SLOW_MS, fd, events, &key)) {
   case GP_TERMINAL_SIGNAL: return false;
   case GP_TERMINAL_READY: return true;
-  case GP_TERMINAL_KEY: return key != 'q'; /* other keys first need an answer */
+  case GP_TERMINAL_KEY: return key != 'q'; /* live handles other keys only after an answer */
   case GP_TERMINAL_TIME: break;
   }
   snprintf(text, sizeof(text), "process %d does not answer%s", (int)watch->client.pid,
@@ -204,8 +205,8 @@ static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
 
 #define END_STEPS 200 /* steps of 10 ms */
 
-/* Prints the last message after the terminal was restored. Waits for the process to disappear, because it
- * closes its socket some time before. Returns the exit status. */
+/* Prints the last message after the terminal was restored. First waits until the process is gone, because a
+ * process closes its socket some time before it ends. Returns the exit status. */
 static int say_end(watch_t *watch)
 {
   for (int i = 0; watch->has_looked && i < END_STEPS && !gp_control_client_is_gone(&watch->client); i++)
@@ -231,7 +232,7 @@ static bool wait_and_obey(watch_t *watch, bool *ret_draw)
   *ret_draw = true;
   switch (gp_terminal_wait(watch->options->interval_ms, -1, 0, &key)) {
   case GP_TERMINAL_SIGNAL: return false;
-  case GP_TERMINAL_READY: /* impossible without a descriptor */
+  case GP_TERMINAL_READY: /* impossible, because no descriptor was passed */
   case GP_TERMINAL_TIME: return true;
   case GP_TERMINAL_KEY: break;
   }
@@ -286,7 +287,7 @@ int gp_command_live(int argc, char **argv)
     return status;
   if (!options.process)
     return gp_live_all(options.interval_ms, options.once);
-  (void)setlocale(LC_CTYPE, ""); /* in the C locale bars would be ASCII */
+  (void)setlocale(LC_CTYPE, ""); /* without this, bars would be drawn in ASCII */
   watch.options = &options;
   if (!gp_control_client_init(&watch.client, options.process, watch.problem)) {
     gp_message("live: %s", watch.problem);

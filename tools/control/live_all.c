@@ -21,8 +21,8 @@
 #include "tools/tool.h"
 
 /*
- * Which functions own the memory of a running program, found in its record as `gpupool sites` finds them in
- * a snapshot.
+ * Finds the functions that own a running program's memory. Reads the program's record, and counts like
+ * `gpupool sites` for a snapshot.
  */
 
 #define GP_LIVE_OWNERS      64
@@ -40,7 +40,7 @@ typedef struct live_owners {
   uint64_t bytes; /* of all owners, including those not listed */
 } live_owners_t;
 
-/* Makes a snapshot of the record in an unnamed file, and loads it. Returns NULL on failure. */
+/* Makes a snapshot of the record in an unnamed file, and loads that snapshot. Returns NULL on failure. */
 static gp_snapshot_t *snapshot_of(int fd)
 {
   static gp_record_t record; /* too large for a stack */
@@ -49,7 +49,7 @@ static gp_snapshot_t *snapshot_of(int fd)
   char path[64];
   gp_json_t json;
 
-  int file = (int)syscall(SYS_memfd_create, "gpupool", MFD_CLOEXEC); /* libc may lack it */
+  int file = (int)syscall(SYS_memfd_create, "gpupool", MFD_CLOEXEC); /* libc may lack the function */
   if (file >= 0 && gp_record_read(fd, &record)) {
     gp_json_init(&json, file, buffer, sizeof(buffer));
     gp_document_write(&json, &record.document);
@@ -96,8 +96,8 @@ static bool live_owners_find_owners(gp_snapshot_t *snapshot, live_owners_t *owne
   return good;
 }
 
-/* Finds the owners in the record that is open at fd (borrowed). Returns false if it cannot be read, or
- * without memory. Not thread safe. */
+/* Finds the owners in the record that is open at `fd`, which is borrowed. Returns false if the record cannot
+ * be read or memory runs out. Not thread-safe. */
 static bool live_owners_read(int fd, live_owners_t *ret_owners)
 {
   ret_owners->count = 0;
@@ -129,15 +129,15 @@ typedef enum key {
   KEY_FILTER,
 } live_key_t;
 
-/* What the screen shows. A program is identified by its user, both pids and its start time, because
- * another user can create a record with the same name. */
+/* The state of the screen. A program is identified by its user, both pids and its start time, because another
+ * user can create a record with the same name. */
 typedef struct screen {
   gp_machine_t machine;
   gp_ps_table_t table;
   gp_ps_sort_t sort;
   char filter[FILTER_BYTES];
   bool is_typing; /* the user is typing the filter */
-  size_t chosen;  /* selected row; follows its program when rows move */
+  size_t chosen;  /* index of the selected row; updated when the program's row moves */
   pid_t chosen_pid, chosen_inside;
   uid_t chosen_user;
   uint64_t chosen_start_us;
@@ -175,7 +175,7 @@ static bool is_chosen(const screen_t *screen, const gp_ps_row_t *row)
          process->user == screen->chosen_user && process->start_time_us == screen->chosen_start_us;
 }
 
-/* Reads all records again, and finds the selected row. Returns 0 or ENOMEM. */
+/* Reads all records, and finds the row of the selected program again. Returns 0 or ENOMEM. */
 static int look(screen_t *screen)
 {
   gp_ps_table_fini(&screen->table);
@@ -205,15 +205,15 @@ static int find_owners(void *self, const gp_found_record_t *found)
   return 0;
 }
 
-/* Finds the owners again if enough time has passed. This reads the whole record, so it is not done at each
- * update. */
+/* Finds the owners again if enough time has passed. Not done at each update, because it reads the whole
+ * record. */
 static void refresh_owners(screen_t *screen)
 {
   uint64_t begin = clock_ns(CLOCK_MONOTONIC);
   if (begin < screen->owners_due_ns)
     return;
   screen->has_owners = false;
-  (void)gp_machine_visit(find_owners, screen); /* without memory, no owners are shown */
+  (void)gp_machine_visit(find_owners, screen); /* if memory runs out, no owners are shown */
   uint64_t end = clock_ns(CLOCK_MONOTONIC);
   screen->owners_due_ns = end + OWNERS_SHARE * (end - begin);
 }
@@ -238,7 +238,7 @@ static void print_owners(const screen_t *screen, unsigned columns, size_t most, 
   }
 }
 
-/* Prints the rows of the selected program's devices, and its owners. */
+/* Prints the rows of the selected program's devices, and the program's owners. */
 static void print_open(const screen_t *screen, unsigned columns, unsigned rows, const gp_output_t *output)
 {
   gp_ps_table_t own = {0};
@@ -262,7 +262,7 @@ static void print_open(const screen_t *screen, unsigned columns, unsigned rows, 
 
 static void print_list(const screen_t *screen, unsigned columns, unsigned rows, const gp_output_t *output)
 {
-  size_t most = rows > 5 ? rows - 5 : 1; /* lines for the sum, heading, omitted columns, filter, keys */
+  size_t most = rows > 5 ? rows - 5 : 1; /* the sum, headings, omitted columns, the filter, the keys */
   const gp_ps_look_t view = {.columns = columns,
       .first = screen->chosen < most ? 0 : screen->chosen - most + 1,
       .most = most,
@@ -305,7 +305,8 @@ static int draw(screen_t *screen)
   return 0;
 }
 
-/* Reads the rest of an arrow key's characters. Returns KEY_BACK for the key Escape. */
+/* Reads the rest of an arrow key's characters, and returns that key. Returns KEY_BACK if the key was
+ * Escape. */
 static live_key_t read_escape(void)
 {
   char key;

@@ -11,7 +11,7 @@
 #include "tools/control/control_client.h"
 #include "tools/tool.h"
 
-#define ENTER                "\033[?1049h\033[?25l" /* alternate screen, no cursor */
+#define ENTER                "\033[?1049h\033[?25l" /* alternate screen, hidden cursor */
 #define LEAVE                "\033[?25h\033[?1049l"
 #define HOME                 "\033[H"
 #define CLEAR_TO_END_OF_LINE "\033[K"
@@ -25,7 +25,7 @@ static struct {
   bool has_exit_handler;
   struct termios before;
   struct sigaction actions[HANDLED_COUNT];
-  sigset_t mask_before; /* signals are blocked except while waiting, so that none is missed */
+  sigset_t mask_before; /* original mask; live blocks signals except while it waits, so it misses none */
   volatile sig_atomic_t ended_by;
   volatile sig_atomic_t was_stopped;
 } terminal;
@@ -40,7 +40,7 @@ static void on_signal(int number)
 
 static void put(const char *text, size_t length)
 {
-  (void)gp_write_all(STDOUT_FILENO, text, length); /* if the terminal is gone, a signal follows */
+  (void)gp_write_all(STDOUT_FILENO, text, length); /* on failure the terminal is gone, and a signal follows */
 }
 
 static void set_mode(bool ours)
@@ -54,7 +54,7 @@ static void set_mode(bool ours)
   } else {
     put(LEAVE, strlen(LEAVE));
   }
-  (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &mode); /* fails if the terminal is gone */
+  (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &mode); /* fails only if the terminal is gone */
 }
 
 static void restore(void)
@@ -97,13 +97,13 @@ void gp_terminal_leave(void)
     return;
   restore();
   if (number)
-    (void)raise(number); /* the parent process sees the cause */
+    (void)raise(number); /* with the same signal, so that the parent process sees the cause */
 }
 
 static void stop(void)
 {
   set_mode(false);
-  (void)raise(SIGSTOP); /* resumes here */
+  (void)raise(SIGSTOP); /* the process continues here after SIGCONT */
   set_mode(true);
 }
 
@@ -141,7 +141,7 @@ void gp_terminal_show(const char *text, size_t length)
     put(CLEAR_TO_END_OF_LINE, strlen(CLEAR_TO_END_OF_LINE));
     text = line_end + 1;
     if (text < end)
-      put("\n", 1); /* not after the last line: that would scroll a full screen */
+      put("\n", 1); /* no line end after the last line, because it would scroll a full screen */
   }
   put(CLEAR_BELOW, strlen(CLEAR_BELOW));
 }
@@ -217,7 +217,8 @@ void gp_monitor_update(gp_monitor_t *monitor, const cJSON *stats)
   monitor->samples++;
 }
 
-/* Printing. A line consists of text and style sequences; only the text counts for the width. */
+/* Printing a frame. A line consists of text and style sequences. Only the text counts towards the line's
+ * width. */
 typedef struct page {
   const gp_monitor_layout_t *layout;
   const gp_output_t *output;
@@ -237,7 +238,8 @@ static void end_line(page_t *page)
   page->lines++;
 }
 
-/* Prints a line of ASCII text, truncated to the page's columns: truncation must not split a character. */
+/* Prints a line, truncated to the page's columns. The text must be ASCII, so that truncation cannot split a
+ * character. */
 static void print_line(page_t *page, gp_style_t style, const char *text)
 {
   if (!has_room(page, 1))
@@ -264,7 +266,8 @@ static void parts_of(const gp_monitor_device_t *device, part_t *parts)
   parts[PART_CACHED] = (part_t){device->cached, GP_STYLE_FAINT, "\u2591", '='};
 }
 
-/* Returns the bytes that the full bar represents: the limit, else the device's memory, else the peak. */
+/* Returns the number of bytes that a full bar represents: the limit if there is one, else the device's memory
+ * if known, else the peak. */
 static uint64_t scale_of(const gp_monitor_device_t *device)
 {
   uint64_t held = device->reserved + device->forwarded;
@@ -297,8 +300,8 @@ static void print_bar(page_t *page, const gp_monitor_device_t *device)
   parts_of(device, parts);
   fputs("  [", page->output->stream);
   for (int i = 0; i < PART_COUNT; i++) {
-    /* Rounds the ends, not the lengths, so that the parts add up. A part with bytes gets at least one
-     * cell. */
+    /* Rounds the ends of the parts, not their lengths, so that the lengths add up. A part with bytes gets at
+     * least one cell. */
     sum += parts[i].bytes;
     unsigned end = (unsigned)((double)sum / (double)scale * width + 0.5);
     if (parts[i].bytes && end <= used)
@@ -334,7 +337,7 @@ static void print_legend(page_t *page, const gp_monitor_device_t *device)
   end_line(page);
 }
 
-/* Prints the memory of the last samples as one line of bars, the newest at the right. */
+/* Prints the memory in the last samples as one line of bars, with the newest sample at the right. */
 static void print_history(page_t *page, const gp_monitor_t *monitor, const gp_monitor_device_t *device)
 {
   static const char *const unicode[] = {

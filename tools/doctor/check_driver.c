@@ -25,10 +25,11 @@ typedef struct device {
   int is_integrated;
 } device_t;
 
-/* The child process's result. It arrives through a pipe, and is used only if complete. */
+/* What the child process found. It sends this struct through a pipe; the parent uses it only if it is
+ * complete. */
 typedef struct answer {
-  char problem[512]; /* the loader's error; "": libcuda.so.1 was loaded */
-  int init;          /* what cuInit returned */
+  char problem[512]; /* the loader's error; "" if libcuda.so.1 was loaded */
+  int init;          /* return value of cuInit */
   int version;
   int device_count;
   device_t devices[DEVICES_MOST];
@@ -98,7 +99,7 @@ static bool ask_in_child(answer_t *ret_answer, int *ret_status)
   pid_t pid = fork();
   if (pid == 0) {
     answer_t answer = {0};
-    (void)alarm(SECONDS_MOST); /* SIGALRM ends a child whose driver hangs */
+    (void)alarm(SECONDS_MOST); /* SIGALRM ends the child if the driver hangs */
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     ask_driver(&answer);
     _exit(write(ends[1], &answer, sizeof(answer)) == (ssize_t)sizeof(answer) ? 0 : 1);

@@ -16,9 +16,9 @@
 #include "tools/output.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
-#define UNLIMITED   (UINT64_C(1) << 62) /* version 1 writes "no limit" as a number above this */
+#define UNLIMITED   (UINT64_C(1) << 62) /* cgroup version 1 writes "no limit" as a number above this */
 
-/* Checks the folder that contains the record while the program runs. */
+/* Checks the folder where the library keeps its record while the program runs. */
 static void check_folder(gp_checks_t *checks, const char *folder, uint64_t events)
 {
   static const char *const other = "or set GPUPOOL_RECORD to another folder in memory, or to none";
@@ -55,7 +55,8 @@ static void check_folder(gp_checks_t *checks, const char *folder, uint64_t event
   }
 }
 
-/* Returns the number in a file, or UINT64_MAX if the file has none ("max") or does not exist. */
+/* Returns the number in the file at `path`. Returns UINT64_MAX if the file contains no number ("max") or does
+ * not exist. */
 static uint64_t number_in(const char *path)
 {
   char text[64];
@@ -68,8 +69,8 @@ static uint64_t number_in(const char *path)
   return number > UNLIMITED ? UINT64_MAX : number;
 }
 
-/* Returns the smallest memory limit of this process's cgroup and its ancestors (version 2), or that of
- * version 1. */
+/* Returns the smallest memory limit of this process's cgroup and that group's ancestors (cgroup version 2),
+ * or the limit of cgroup version 1. */
 static uint64_t cgroup_limit(void)
 {
   char line[GP_PATH_BYTES], path[2 * GP_PATH_BYTES];

@@ -13,7 +13,8 @@
 
 #define SECONDS_MOST 20
 
-/* Runs the loader argv[0], and stores its stdout and stderr in text, truncated to capacity. */
+/* Runs the dynamic loader with the arguments `argv`, and stores its stdout and stderr in `text`, truncated to
+ * `capacity`. */
 static void list_loaded(char *const argv[], char *text, size_t capacity)
 {
   int ends[2];
@@ -26,8 +27,8 @@ static void list_loaded(char *const argv[], char *text, size_t capacity)
   (void)fflush(NULL);
   pid_t pid = fork();
   if (pid == 0) {
-    (void)alarm(SECONDS_MOST);                       /* survives execv */
-    (void)setenv("LD_TRACE_LOADED_OBJECTS", "1", 1); /* like ldd: lists only, starts nothing */
+    (void)alarm(SECONDS_MOST);                       /* the alarm survives execv */
+    (void)setenv("LD_TRACE_LOADED_OBJECTS", "1", 1); /* as for ldd: lists libraries, starts nothing */
     (void)dup2(ends[1], STDOUT_FILENO);
     (void)dup2(ends[1], STDERR_FILENO);
     (void)close(ends[0]);
@@ -44,8 +45,8 @@ static void list_loaded(char *const argv[], char *text, size_t capacity)
     (void)waitpid(pid, NULL, 0); /* cannot fail: our own child */
 }
 
-/* Chooses the file whose loader is asked: the program, a script's interpreter, or this tool if the
- * program's loader cannot load the library. */
+/* Chooses the file whose loader to run: the program, a script's interpreter, or this tool if the program's
+ * loader cannot load the library. */
 static void choose_file(const char *program, const char *library, char *file, size_t capacity)
 {
   char reason[2 * GP_PATH_BYTES];
@@ -60,7 +61,7 @@ static void choose_file(const char *program, const char *library, char *file, si
   file[length > 0 ? length : 0] = '\0';
 }
 
-/* Copies the first line of text that contains word to line, or "" if there is none. Returns line. */
+/* Copies the first line of `text` that contains `word` to `line`, or "" if there is none. Returns `line`. */
 static const char *line_with(const char *text, const char *word, char *line, size_t capacity)
 {
   const char *at = strstr(text, word);
@@ -89,8 +90,8 @@ static void report_not_loaded(gp_checks_t *checks, const char *library, const ch
     gp_checks_remedy(checks, "copy the library to a path that every user can read");
 }
 
-/* Reports entries in the user's LD_PRELOAD that name the library in a place where the loader does not find
- * it: programs then run without it. */
+/* Reports entries in the user's LD_PRELOAD whose path to the library the loader cannot find. With such an
+ * entry, programs run without the library. */
 static void check_named(
     gp_checks_t *checks, const char *library, const char *loader, char *list, size_t capacity)
 {
@@ -129,7 +130,7 @@ void gp_check_preload(
   }
   check_named(checks, library, facts.interpreter, list, capacity);
   if (!gp_preload_set(library))
-    return; /* no memory; a message was printed */
+    return; /* memory ran out; a message was printed */
   char *argv[] = {facts.interpreter, file, NULL};
   list_loaded(argv, list, capacity);
   snprintf(wanted, sizeof(wanted), "%s (0x", library);

@@ -23,7 +23,7 @@ static const struct {
 };
 #define FRAMEWORK_COUNT (sizeof(frameworks) / sizeof(frameworks[0]))
 
-/* Where each framework was found; "" if it was not found. */
+/* For each framework, where it was found; "" if it was not found. */
 typedef struct found {
   char where[FRAMEWORK_COUNT][GP_PATH_BYTES];
 } found_t;
@@ -33,8 +33,8 @@ static bool is_word_character(char c)
   return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Returns true if one of the words, which are separated by blanks, occurs in text[0..length) as a whole
- * word. */
+/* Returns true if text[0..length) contains one of `words` as a whole word. `words` are separated by
+ * blanks. */
 static bool has_word(const char *text, size_t length, const char *words)
 {
   for (size_t size; *words; words += size, words += strspn(words, " ")) {
@@ -56,7 +56,7 @@ static void note(found_t *found, const char *text, size_t length, const char *wh
       snprintf(found->where[i], sizeof(found->where[i]), "%s", where);
 }
 
-/* Notes the frameworks in a statement "import ..." or "from ...". */
+/* Records the frameworks that a statement "import ..." or "from ..." imports. */
 static void read_statement(found_t *found, const char *text, size_t length, const char *where)
 {
   while (length > 0 && isspace((unsigned char)text[0])) {
@@ -91,8 +91,8 @@ static bool ends_in(const char *text, const char *end)
   return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* Notes the frameworks in the Python sources that the command names: the program's script, .py arguments,
- * -m MODULE and -c CODE. */
+/* Records the frameworks in the Python sources on the command line: the program's script, .py arguments, -m
+ * MODULE and -c CODE. */
 static void read_sources(found_t *found, const char *path, char *const argv[])
 {
   char interpreter[GP_PATH_BYTES];
@@ -110,7 +110,8 @@ static void read_sources(found_t *found, const char *path, char *const argv[])
   }
 }
 
-/* Returns true if a variable in settings ("NAME=PART ...") contains its part. */
+/* Returns true if an environment variable contains the part that `settings` ("NAME=PART ...") gives for
+ * it. */
 static bool is_set(const char *settings)
 {
   char name[64], part[64];
@@ -149,7 +150,8 @@ static void check_frameworks(gp_checks_t *checks, const char *path, char *const 
   }
 }
 
-/* Reports the first program in a shell script that starts others without the environment. */
+/* Reports the first program in a shell script that starts other programs without passing on the
+ * environment. */
 static void check_script(gp_checks_t *checks, const char *path, const char *library)
 {
   static const char separators[] = " \t\n;&|()`\"'";
@@ -175,7 +177,7 @@ static void check_script(gp_checks_t *checks, const char *path, const char *libr
     gp_checks_add(checks, "children", GP_CHECK_NOTE, "in %s: %s", path, loses);
 }
 
-/* Checks the libraries that the loader found for the program. */
+/* Checks the libraries that the loader would load for the program. */
 static void check_libraries(gp_checks_t *checks, const char *list)
 {
   char name[GP_PATH_BYTES], where[GP_PATH_BYTES];

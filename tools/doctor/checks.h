@@ -26,25 +26,25 @@ typedef struct gp_check {
 } gp_check_t;
 
 typedef struct gp_checks {
-  gp_check_t items[GP_CHECKS_MOST]; /* further checks are dropped */
+  gp_check_t items[GP_CHECKS_MOST]; /* checks beyond the array's size are dropped */
   size_t count;
 } gp_checks_t;
 
-/* Adds a check. */
+/* Adds a check with its result. */
 void gp_checks_add(gp_checks_t *checks, const char *name, gp_check_state_t state, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* Sets the remedy of the check that was added last. */
 void gp_checks_remedy(gp_checks_t *checks, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prints all checks as text, and how many need a change. */
+/* Prints all checks as text, and the number of checks that need a change. */
 void gp_checks_print(const gp_checks_t *checks);
 
 /* Prints all checks as one JSON document. Returns the exit status. */
 int gp_checks_print_json(const gp_checks_t *checks);
 
 /*
- * The checks
+ * The groups of checks.
  */
 
 /* check_driver.c: queries the driver and its devices, in a child process because a driver may crash or
@@ -54,14 +54,15 @@ void gp_check_driver(gp_checks_t *checks);
 /* check_place.c: checks the space for the record, and external limits: the container's, MIG, MPS. */
 void gp_check_place(gp_checks_t *checks, const gp_options_t *options);
 
-/* check_preload.c: sets this process's LD_PRELOAD to the library, and asks the loader what it loads.
- * program is its path or NULL. Writes the loader's answer to list. */
+/* check_preload.c: runs the loader with LD_PRELOAD set to the library, and checks what it would load.
+ * `program` is the program's path or NULL. Sets this process's LD_PRELOAD. Writes the loader's output to
+ * `list`. */
 void gp_check_preload(
     gp_checks_t *checks, const char *library, const char *program, char *list, size_t capacity);
 
-/* check_program.c: checks whether the library is loaded into the program, and whether the program's
- * framework caches memory itself. Does not start the program. library is the preload library, list what
- * gp_check_preload wrote. */
+/* check_program.c: checks whether the library is loaded into the program, and whether the program's framework
+ * caches memory itself. Does not start the program. `library` is the preload library; `list` is the output of
+ * gp_check_preload. */
 void gp_check_program(
     gp_checks_t *checks, const char *library, const char *path, char *const argv[], const char *list);
 

@@ -1,5 +1,6 @@
 /*
- * gpupool doctor: checks whether the library works here or with a program, and says what to change.
+ * gpupool doctor: checks whether the library works on this machine and with a given program, and says what to
+ * change.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,8 +81,8 @@ static void check_conflicts(gp_checks_t *checks)
     gp_checks_add(checks, "preloads", GP_CHECK_GOOD, "nothing else hooks or watches CUDA calls");
 }
 
-/* Parses argv up to the program. Returns the program's index, or argc if there is none, or -1 with the
- * exit status. */
+/* Parses argv up to the program. Returns the program's index, or argc if there is no program. Returns -1 on
+ * an error, and sets *ret_status to the exit status. */
 static int parse(int argc, char **argv, bool *ret_json, int *ret_status)
 {
   static const char *const names[] = {"json", "help"};

@@ -17,7 +17,7 @@
 
 /* An event, assembled from its columns. Sizes are in bytes. A missing index is -1, a missing text is "". */
 typedef struct gp_export_event {
-  size_t index; /* index in the snapshot */
+  size_t index; /* the event's index in the snapshot */
   gp_event_kind_t kind;
   uint64_t time_ns;
   uint64_t address;
@@ -43,23 +43,23 @@ typedef enum gp_export_metric {
 typedef struct gp_export {
   const gp_snapshot_t *snapshot; /* borrowed */
   const char *name;              /* name of the input, for messages; borrowed */
-  FILE *stream;                  /* the output; no function buffers data between calls */
+  FILE *stream;                  /* the output; no function buffers data beyond this stream */
   int device;                    /* the requested device, or GP_EXPORT_ALL */
-  gp_export_metric_t metric;     /* only for the folded format */
-  size_t event_count;            /* 0 if a column is missing that every export needs */
-  uint64_t *streams;             /* stream handles, by index in the file */
+  gp_export_metric_t metric;     /* metric to export; used only by the folded format */
+  size_t event_count;            /* number of events; 0 if a column that every export needs is missing */
+  uint64_t *streams;             /* stream handles, by index in the snapshot */
   size_t stream_count;
-  const char **threads; /* thread names, by index in the file; borrowed from the snapshot */
+  const char **threads; /* thread names, by index in the snapshot, which owns the texts */
   uint64_t *tids;
   size_t thread_count;
-  uint64_t pid; /* 0: unknown */
+  uint64_t pid; /* process id; 0: unknown */
   uint64_t start_time_us;
   bool shows_progress;
 } gp_export_t;
 
 /* export_events.c */
 
-/* Prepares an export. Borrows snapshot and name. Returns 0 or ENOMEM; call fini in any case. */
+/* Prepares an export. Borrows `snapshot` and `name`. Returns 0 or ENOMEM; call gp_export_fini in any case. */
 int gp_export_init(gp_export_t *export, const gp_snapshot_t *snapshot, const char *name, int device);
 void gp_export_fini(gp_export_t *export);
 
@@ -74,47 +74,48 @@ bool gp_export_has_device(const gp_export_t *export, int device);
 bool gp_export_is_device_memory(const char *kind);
 
 /*
- * Finds the blocks that were live before the first event, including forwarded memory. Such blocks exist if
- * older events are missing. Starts with the blocks that are live in the snapshot and undoes every event. The
- * key of an entry is the block's number; memory without a number is left out. The caller passes an empty *map
- * and calls fini in any case. Returns 0 or ENOMEM.
+ * Finds the blocks that were live before the first event, including forwarded memory. There are such blocks
+ * only if older events are missing. Starts with the blocks that are live in the snapshot, and undoes every
+ * event. Entries are keyed by the block's number; memory without a number is left out. The caller passes an
+ * empty *map, and frees it even after an error. Returns 0 or ENOMEM.
  */
 int gp_export_live_at_start(const gp_export_t *export, gp_block_map_t *map);
 
-/* Like gp_export_live_at_start, but finds the blocks that are live in the snapshot, at the end. */
+/* Like gp_export_live_at_start, but finds the blocks that are live in the snapshot, after the last event. */
 int gp_export_live_at_end(const gp_export_t *export, gp_block_map_t *map);
 
-/* Shows on a terminal that `part` of `whole` is done. Most calls do nothing. */
+/* Shows the progress on a terminal: `part` of `whole` is done. Most calls do nothing. */
 void gp_export_progress(const gp_export_t *export, uint64_t part, uint64_t whole);
 
-/* export_frames.c: names a frame. A frame without a name is named by its module and the offset in it, or by
- * its address. */
+/* export_frames.c: text for a frame. If the function's name is unknown, the text is the module and the offset
+ * in it, or else the address. */
 
 #define GP_EXPORT_FRAME_BYTES 512
 
-/* Returns the function's name: a text of the snapshot, or buffer, which must have GP_EXPORT_FRAME_BYTES
- * bytes. */
+/* Returns the function's name, which belongs to the snapshot, or else a text in `buffer`
+ * (GP_EXPORT_FRAME_BYTES). */
 const char *gp_export_frame_function(const gp_snapshot_t *snapshot, size_t frame, char *buffer);
 
-/* Returns the source file, or else the path of the module, or else "". The text belongs to the snapshot. */
+/* Returns the path of the source file, or else of the module, or else "". The text belongs to the
+ * snapshot. */
 const char *gp_export_frame_file(const gp_snapshot_t *snapshot, size_t frame);
 
 /* export_weights.c: sums of bytes by stack. */
 typedef struct gp_export_weights {
-  uint64_t *bytes[GP_EXPORT_METRICS]; /* index i + 1 for stack i, index 0 for blocks without a stack */
+  uint64_t *bytes[GP_EXPORT_METRICS]; /* by stack: element i + 1 for stack i, element 0 without a stack */
   uint64_t sums[GP_EXPORT_METRICS];
   size_t count; /* number of stacks + 1 */
 } gp_export_weights_t;
 
-/* Sums the rounded bytes of the blocks of all requested devices. Returns 0 or ENOMEM. Call fini in any
- * case. */
+/* Sums the rounded bytes of the blocks on all requested devices. Returns 0 or ENOMEM. Call
+ * gp_export_weights_fini in any case. */
 int gp_export_weigh(const gp_export_t *export, gp_export_weights_t *ret_weights);
 void gp_export_weights_fini(gp_export_weights_t *weights);
 
 /*
- * The formats. Each function writes the whole export to export->stream. Returns 0, or an errno: ENOMEM;
- * EOVERFLOW if the export would exceed gp_snapshot_output_most; or the errno of a write. A write error may
- * also show only in ferror.
+ * The formats. Each function writes the whole export to export->stream. Returns 0 or an errno: ENOMEM,
+ * EOVERFLOW if the export would exceed gp_snapshot_output_most, or the errno of a failed write. The caller
+ * must also check ferror, because not every write error is returned.
  */
 int gp_export_pytorch(gp_export_t *export);      /* export_pytorch.c */
 int gp_export_pytorch_json(gp_export_t *export); /* export_pytorch.c */

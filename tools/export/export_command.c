@@ -21,10 +21,10 @@ typedef struct format {
   const char *name;
   int (*write)(gp_export_t *export);
   bool is_binary;
-  bool is_of_one_device; /* the format cannot tell devices apart */
+  bool is_of_one_device; /* the format has no devices, so it can contain only one */
   const char *help;
-  const char *repeats;     /* data that the format repeats; NULL: none */
-  const char *alternative; /* a format whose size is bounded by the snapshot's */
+  const char *repeats;     /* the data that the format repeats; NULL: none */
+  const char *alternative; /* another format, whose output size is bounded by the snapshot's size */
 } format_t;
 
 static const format_t formats[] = {
@@ -58,7 +58,7 @@ typedef struct request {
   bool no_symbols;
   bool all_frames;
   gp_patterns_t skip;
-  const char *skip_file; /* a file whose lines were added to skip; NULL: none */
+  const char *skip_file; /* file with more patterns to skip; its lines were added to `skip`; NULL: none */
 } request_t;
 
 static void print_help(void)

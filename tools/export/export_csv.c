@@ -1,7 +1,7 @@
 /*
- * Writes a program's requests as rows "op,id,size,stream", which test/prog/replay performs. Blocks that were
- * live before the first event come first. The replay accepts an allocation of an id only while the id is not
- * live, and a free only while it is live, so the export guarantees both, even for a damaged snapshot.
+ * Writes a program's allocations and frees as rows "op,id,size,stream", which test/prog/replay performs.
+ * Blocks that were live before the first event come first. The replay rejects an allocation of an id that is
+ * live, and a free of an id that is not live. The export writes no such row, even for a damaged snapshot.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,8 +18,8 @@ typedef struct csv {
   uint64_t misfits;
 } csv_t;
 
-/* Returns the stream's number in a row: 0 for the default stream, as in the replay, and for other streams
- * their index in the snapshot's table + 1. */
+/* Returns the stream's number in a row. The default stream is 0, as in the replay. Other streams have their
+ * index in the snapshot's table + 1. */
 static uint64_t stream_of(const gp_export_t *export, int stream)
 {
   enum { LEGACY_HANDLE = 1 };
@@ -52,7 +52,7 @@ static void write_free(csv_t *csv, uint64_t id, int stream)
     csv->misfits++;
 }
 
-/* Returns true if the program allocated the memory. Imported memory was allocated by another process. */
+/* Returns true if this process allocated the memory. Imported memory was allocated by another process. */
 static bool is_request(const char *kind)
 {
   return gp_export_is_device_memory(kind) && strcmp(kind, "external") != 0;

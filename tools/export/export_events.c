@@ -1,6 +1,6 @@
 /*
- * Helpers for all formats: events that are assembled from their columns, and the blocks that were live before
- * the first event.
+ * Functions for all formats. They assemble events from their columns, and find the blocks that were live
+ * before the first event.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 
 #define PROGRESS_STEP (UINT64_C(1) << 16)
 
-/* Reads the stream handles. Handles are texts, because they do not fit into a JSON number. An invalid handle
- * becomes 0, the default stream. */
+/* Reads the stream handles. The snapshot contains handles as texts, because a JSON number cannot represent
+ * them exactly. An invalid handle becomes 0, the default stream. */
 static int read_streams(gp_export_t *export)
 {
   const cJSON *list = cJSON_GetObjectItemCaseSensitive(export->snapshot->root, "streams");
@@ -26,8 +26,8 @@ static int read_streams(gp_export_t *export)
   return 0;
 }
 
-/* Most bytes of a thread's name. The kernel's names have 15 bytes. Formats repeat the name with each event,
- * so it needs a limit. */
+/* Largest length of a thread's name in bytes. Names from the kernel have at most 15 bytes. The limit matters
+ * because formats repeat the name with each event. */
 #define THREAD_NAME_MOST 256
 
 static int read_threads(gp_export_t *export)
@@ -44,7 +44,7 @@ static int read_threads(gp_export_t *export)
     const char *name = gp_snapshot_text(item, "name");
     export->threads[export->thread_count] = strlen(name) <= THREAD_NAME_MOST ? name : "(a long name)";
     (void)gp_snapshot_uint(
-        item, "tid", &export->tids[export->thread_count++]); /* else 0, as for unknown threads */
+        item, "tid", &export->tids[export->thread_count++]); /* else stays 0, as for unknown threads */
   }
   return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Names frames. Names come from the snapshot. A frame without a name is shown as its offset in a module,
- * which is the same in every run, or else as its address.
+ * Returns texts for frames. Function names come from the snapshot. A frame without a name is shown as its
+ * offset in a module, which is the same in every run, or else as its address.
  */
 #include <inttypes.h>
 #include <string.h>

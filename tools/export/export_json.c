@@ -1,5 +1,5 @@
 /*
- * Writes a tree as JSON. Repeated values are written again, and a pair is an array.
+ * Writes a tree as JSON. JSON has no references, so a repeated value is written again. A pair is an array.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ typedef struct json_tree {
 
 static json_tree_t *of(gp_tree_t *tree)
 {
-  return (json_tree_t *)tree; /* tree is its first member */
+  return (json_tree_t *)tree; /* `tree` is the first member of json_tree_t */
 }
 
 static void begin(gp_tree_t *tree, char bracket)
@@ -85,7 +85,7 @@ static void remember(gp_tree_t *tree, uint32_t *number)
 
 static int finish(gp_tree_t *tree)
 {
-  of(tree)->json.needs_comma = false; /* nothing follows */
+  of(tree)->json.needs_comma = false; /* the document ends here, so no comma is needed */
   gp_json_newline(&of(tree)->json);
   int error = gp_json_finish(&of(tree)->json);
   free(tree);

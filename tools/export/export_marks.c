@@ -24,7 +24,7 @@ static bool read_mark(const gp_export_t *export, const cJSON *item, gp_export_ma
   return mark.device < 0 || gp_export_has_device(export, mark.device);
 }
 
-/* Returns the begin of the scope if it has not ended, otherwise NULL. */
+/* Returns the mark that begins the scope, or NULL if the scope has not begun or has already ended. */
 static const gp_export_mark_t *find_open(const gp_export_marks_t *marks, uint64_t scope)
 {
   for (size_t i = marks->count; i-- > 0;) {
@@ -35,10 +35,10 @@ static const gp_export_mark_t *find_open(const gp_export_marks_t *marks, uint64_
   return NULL;
 }
 
-/* Returns the push of the thread's innermost open range, or NULL. */
+/* Returns the push mark of the thread's innermost open range, or NULL if no range is open. */
 static const gp_export_mark_t *find_range(const gp_export_marks_t *marks, int thread)
 {
-  size_t left = 0; /* number of ranges that end later */
+  size_t left = 0; /* number of pops seen whose pushes are still to come in this backward search */
   for (size_t i = marks->count; i-- > 0;) {
     const gp_export_mark_t *mark = &marks->marks[i];
     if (mark->thread != thread)
@@ -71,7 +71,7 @@ void gp_export_marks_read(const gp_export_t *export, gp_export_marks_t *ret_mark
     if ((mark.kind == GP_MARK_BEGIN && begun) ||
         ((mark.kind == GP_MARK_END || mark.kind == GP_MARK_POP) && !begun))
       continue;
-    if (begun) /* an end has the name of its begin */
+    if (begun) /* an end or pop mark gets the name of its begin or push */
       mark.name = begun->name;
     last_ns = mark.time_ns;
     ret_marks->marks[ret_marks->count++] = mark;

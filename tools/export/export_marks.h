@@ -1,5 +1,6 @@
 /*
- * The program's marks, the begin and end of each scope, and the push and pop of each range of a thread.
+ * The program's marks, including the begin and end of each scope, and the push and pop of each thread's
+ * ranges.
  */
 #ifndef GP_TOOLS_EXPORT_MARKS_H
 #define GP_TOOLS_EXPORT_MARKS_H
@@ -21,9 +22,9 @@ typedef struct gp_export_marks {
   size_t count;
 } gp_export_marks_t;
 
-/* Reads the marks of the requested devices in order of time, GP_MARKS_MAX at most. An end or pop is kept only
- * if its begin or push precedes it, and gets the name of that begin or push. Marks that violate
- * trace/FORMAT.md are left out. */
+/* Reads at most GP_MARKS_MAX marks of the requested devices, in order of time. Keeps an end or pop only if
+ * its begin or push precedes it, and gives it the name of that begin or push. Leaves out marks that violate
+ * trace/FORMAT.md. */
 void gp_export_marks_read(const gp_export_t *export, gp_export_marks_t *ret_marks);
 
 #endif

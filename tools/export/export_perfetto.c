@@ -1,10 +1,10 @@
 /*
  * Writes the trace event format, which Perfetto and chrome://tracing read.
  *
- * - Blocks are asynchronous slices, a "b" and an "e" event with the same id, because their lifetimes overlap.
- * Blocks that were live before the first event begin at that event; blocks that are live at the end have no
- * "e". A block is named after its owner, so that the blocks of an owner are grouped, or after its size if it
- * has no stack.
+ * - A block is an asynchronous slice: a "b" and an "e" event with the same id. Slices have to be asynchronous
+ * because lifetimes overlap. Blocks that were live before the first event begin at that event. Blocks that
+ * are live at the end have no "e". A block's name is its owner, so that the blocks of an owner are grouped,
+ * or its size if it has no stack.
  *
  * - Counters are per device.
  *
@@ -25,9 +25,9 @@
 
 #define BUFFER_BYTES (1 << 16)
 #define NAME_BYTES   4096
-#define NAME_COLUMNS 60 /* columns of the owner's name, which is repeated at both ends of each block */
+#define NAME_COLUMNS 60 /* most columns of an owner's name, which is written at both ends of each block */
 
-/* Counters of a device, in bytes. */
+/* The counters of a device, in bytes. */
 typedef enum counter {
   COUNTER_ALLOCATED,
   COUNTER_ACTIVE,
@@ -49,7 +49,7 @@ typedef struct perfetto {
   uint64_t now_ns;
   gp_export_marks_t marks;
   size_t next_mark;
-  bool lacks_memory; /* some allocations are not in the snapshot */
+  bool lacks_memory; /* memory ran out, so some allocations are missing from the live blocks */
 } perfetto_t;
 
 /* Begins an event and writes the members that every event has. */
@@ -67,7 +67,7 @@ static void begin(perfetto_t *perfetto, const char *name, const char *phase, uin
     gp_json_key_uint(json, "tid", export->tids[thread]);
   gp_json_key(json, "ts");
   if (export->snapshot->times_are_numbers)
-    gp_json_uint(json, time_ns); /* the event's number */
+    gp_json_uint(json, time_ns); /* without times, the timestamp is the event's number */
   else
     gp_json_microseconds(json, time_ns);
 }
@@ -129,7 +129,7 @@ static void write_counters(perfetto_t *perfetto)
   }
 }
 
-/* Applies an event to the counters or, if not forwards, undoes it. */
+/* Applies an event to the counters. If `forwards` is false, undoes the event instead. */
 static void count(perfetto_t *perfetto, const gp_export_event_t *event, bool forwards)
 {
   uint64_t *now = perfetto->counters[event->device].now;
@@ -157,7 +157,8 @@ static void count(perfetto_t *perfetto, const gp_export_event_t *event, bool for
   }
 }
 
-/* Computes the counters before the first event: those at the end, with every event undone. */
+/* Computes the counters before the first event: starts with the counters at the end, and undoes every
+ * event. */
 static void count_backwards(perfetto_t *perfetto)
 {
   const gp_export_t *export = perfetto->export;
@@ -221,7 +222,7 @@ static void write_begin(
   gp_json_key_uint(json, "size", block->size);
   if (block->rounded != block->size)
     gp_json_key_uint(json, "rounded_size", block->rounded);
-  if (block->stream >= 0 && perfetto->export->streams[block->stream]) { /* not the default stream */
+  if (block->stream >= 0 && perfetto->export->streams[block->stream]) { /* not on the default stream */
     gp_json_key(json, "stream");
     gp_json_hex(json, perfetto->export->streams[block->stream]);
   }
@@ -233,7 +234,7 @@ static void write_begin(
 static void write_instant(perfetto_t *perfetto, const gp_export_event_t *event, const char *name)
 {
   begin(perfetto, name, "i", event->time_ns, event->thread);
-  gp_json_key_string(&perfetto->json, "s", "p"); /* the instant belongs to the whole process */
+  gp_json_key_string(&perfetto->json, "s", "p"); /* "p": the instant belongs to the whole process */
   begin_args(perfetto);
   gp_json_key_int(&perfetto->json, "device", event->device);
   gp_json_key_uint(&perfetto->json, "size", event->size);
@@ -269,7 +270,7 @@ static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp
   case GP_EVENT_FORWARDED_FREE: {
     gp_block_entry_t begun;
     if (!gp_block_map_take(live, event->block, &begun))
-      break; /* the begin was not written */
+      break; /* the block's begin was not written */
     begin_slice(perfetto, "e", event->time_ns, -1, &begun);
     gp_json_end(&perfetto->json, '}');
     break;
@@ -318,7 +319,7 @@ static void write_events(perfetto_t *perfetto, gp_block_map_t *live)
     gp_export_progress(export, i, export->event_count);
     if (!gp_export_event(export, i, &event))
       continue;
-    /* All changes at the same time are one sample. */
+    /* All changes with the same timestamp are one sample. */
     if (event.time_ns != perfetto->now_ns)
       write_counters(perfetto);
     write_marks_before(perfetto, event.time_ns);

@@ -1,8 +1,8 @@
 /*
- * Writes a tree as a Python pickle of protocol 2, for all readers of PyTorch's snapshots: Python's pickle
- * module, and the viewer's reader in JavaScript. Uses only opcodes that both support. Lists are written in
- * batches, because the viewer passes each batch as the arguments of one call. The memo contains texts, and
- * values that the caller refers to again.
+ * Writes a tree as a Python pickle of protocol 2, which all readers of PyTorch's snapshots support: Python's
+ * pickle module, and the viewer's reader in JavaScript. Uses only opcodes that both readers support. Writes
+ * lists in batches, because the viewer passes each batch as the arguments of one call. The memo contains
+ * texts, and values that the caller refers to again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tools/hash_index.h"
 
 #define BATCH_MOST 1000 /* the same as in Python's pickle module */
-#define DEPTH_MOST 16   /* most nested lists and dicts; depends on the callers, not on the input */
+#define DEPTH_MOST 16   /* most nested lists and dicts; the callers determine the depth, not the input */
 
 enum {
   OP_PROTO = 0x80,
@@ -48,19 +48,19 @@ typedef struct pickle_tree {
   uint32_t memo_count;
   memo_text_t *texts;
   size_t text_count;
-  gp_hash_index_t index;      /* of the texts */
+  gp_hash_index_t index;      /* finds the texts */
   uint32_t batch[DEPTH_MOST]; /* number of elements in the open batch of each open list or dict */
   unsigned depth;
 } pickle_tree_t;
 
 static pickle_tree_t *of(gp_tree_t *tree)
 {
-  return (pickle_tree_t *)tree; /* tree is its first member */
+  return (pickle_tree_t *)tree; /* `tree` is the first member of pickle_tree_t */
 }
 
 static void put(pickle_tree_t *pickle, int byte)
 {
-  (void)putc_unlocked(byte, pickle->stream); /* finish() checks the stream's error */
+  (void)putc_unlocked(byte, pickle->stream); /* finish() checks the stream for errors */
 }
 
 static void put_little_endian(pickle_tree_t *pickle, uint64_t number, int bytes)
@@ -78,8 +78,8 @@ static void begin(gp_tree_t *tree, char bracket)
   pickle->batch[pickle->depth++] = 0;
 }
 
-/* Prepares for the next element, and must be called before each one. Ends a full batch with the opcode and
- * begins a new one. */
+/* Begins a new batch if none is open; first ends the batch with `opcode` if it is full. Call it before each
+ * element. */
 static void next_in_batch(pickle_tree_t *pickle, int opcode)
 {
   uint32_t *batch = &pickle->batch[pickle->depth - 1];
@@ -121,7 +121,7 @@ static void remember(gp_tree_t *tree, uint32_t *number)
 {
   pickle_tree_t *pickle = of(tree);
   if (pickle->memo_count == UINT32_MAX)
-    return; /* without a number the text is written again */
+    return; /* the memo is full, so the text is written again each time */
   put_memo(pickle, pickle->memo_count, OP_BINPUT, OP_LONG_BINPUT);
   *number = ++pickle->memo_count;
 }
@@ -131,7 +131,7 @@ static void text_once(gp_tree_t *tree, const char *value)
   pickle_tree_t *pickle = of(tree);
   size_t length = strlen(value);
   if (length > UINT32_MAX)
-    length = 0; /* readers of snapshots accept no text of this length */
+    length = 0; /* never happens, because readers of snapshots reject texts of this length */
   put(pickle, OP_BINUNICODE);
   put_little_endian(pickle, length, 4);
   (void)fwrite_unlocked(value, 1, length, pickle->stream);

@@ -1,10 +1,11 @@
 /*
  * Writes a snapshot like those of torch.cuda.memory._snapshot(), for PyTorch's viewer and scripts
- * (doc/exports.md). The viewer and the scripts replay the events backwards from the segments, so events and
- * segments must agree: each block is in a segment at every moment, a segment exists after the event that
- * allocates it, and only the oldest events may be missing.
+ * (doc/exports.md). The viewer and the scripts start with the segments and replay the events backwards, so
+ * events and segments must agree. Each block is in a segment at every moment. A segment exists after the
+ * event that allocates it. Only the oldest events may be missing.
  *
- * Forwarded memory becomes a segment with one block; both appear and disappear together.
+ * Forwarded memory is written as a segment with one block; the segment and the block appear and disappear
+ * together.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -93,7 +94,7 @@ uint64_t gp_pytorch_place(gp_pytorch_t *pytorch, const char *kind, uint64_t addr
     return address;
   bool is_full = size >= PLACES_END - PLACES_FIRST || pytorch->next_place > PLACES_END - size;
   if (is_full || !pytorch->next_place)
-    pytorch->next_place = PLACES_FIRST; /* earlier users of the places were freed, or the sizes are absurd */
+    pytorch->next_place = PLACES_FIRST; /* reuses places: their memory was freed, or sizes are absurd */
   gp_assert(pytorch->next_place >= PLACES_FIRST && pytorch->next_place < PLACES_END);
   uint64_t place = pytorch->next_place;
   pytorch->next_place += size;
@@ -104,9 +105,9 @@ uint64_t gp_pytorch_place(gp_pytorch_t *pytorch, const char *kind, uint64_t addr
 
 #define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
-/* Finds the forwarded memory that is live at the end. The snapshot's list was made at a slightly different
- * moment than its events, so the events decide: memory that an event frees is gone, and memory that an event
- * allocates exists. */
+/* Finds the forwarded memory that is live at the end. The snapshot's list and its events were taken at
+ * slightly different moments, so the events decide. Memory that an event frees is not live, and memory that
+ * an event allocates is live. */
 static int find_live(gp_pytorch_t *pytorch)
 {
   const gp_export_t *export = pytorch->export;
@@ -181,8 +182,8 @@ static void write_block(gp_pytorch_t *pytorch, uint64_t address, uint64_t size, 
   ops->end(pytorch->tree, '}');
 }
 
-/* Writes the blocks of a segment so that they fill it. Gaps, which only a damaged snapshot has, become
- * inactive blocks. Blocks that do not fit are left out. */
+/* Writes the blocks of a segment, and fills any gap with an inactive block. Only damaged snapshots have gaps.
+ * Leaves out blocks that do not fit. */
 static void write_blocks(gp_pytorch_t *pytorch, const gp_snapshot_segment_t *segment)
 {
   const gp_snapshot_t *snapshot = pytorch->export->snapshot;
@@ -285,8 +286,8 @@ static int write_segments(gp_pytorch_t *pytorch)
  * Other members
  */
 
-/* Writes the settings, which the viewer shows unchanged. No setting of gpupool or PyTorch has a name that
- * needs an escape. */
+/* Writes the settings, which the viewer shows unchanged. Setting names of gpupool and PyTorch contain no
+ * character that must be escaped. */
 static void write_settings(gp_pytorch_t *pytorch)
 {
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(pytorch->export->snapshot->root, "settings");
@@ -307,7 +308,7 @@ static void write_settings(gp_pytorch_t *pytorch)
   ops->end(pytorch->tree, '}');
 }
 
-/* Writes data that PyTorch's format has no member for, under the key "gpupool". */
+/* Writes gpupool's own data, for which PyTorch's format has no member, under the key "gpupool". */
 static void write_own(gp_pytorch_t *pytorch)
 {
   const gp_snapshot_t *snapshot = pytorch->export->snapshot;
@@ -328,7 +329,7 @@ static void write_own(gp_pytorch_t *pytorch)
   ops->end(pytorch->tree, '}');
 }
 
-/* Writes the program's scopes, but not the ranges of threads, because an annotation does not contain its
+/* Writes the program's scopes. Omits the ranges of threads, because an annotation does not contain its
  * thread. */
 static int write_annotations(gp_pytorch_t *pytorch)
 {

@@ -8,27 +8,27 @@
 #include "tools/export/export_pytorch_parts.h"
 
 /*
- * Finds the events of pieces that are only a part of a segment. gpupool records a segment_alloc for each
- * piece of mapped memory; its snapshot shows adjacent pieces as one segment. For PyTorch's tools a
+ * Finds the events about pieces of memory that are only a part of a segment. gpupool records a segment_alloc
+ * for each piece that it maps, but its snapshot shows adjacent pieces as one segment. In PyTorch's format a
  * segment_alloc is a whole segment, and a segment_map is a part. A piece is a part if a block, or a segment
- * of the snapshot, extends beyond it.
+ * of the snapshot, extends beyond the piece.
  */
 
 typedef struct piece {
   uint64_t address, end;
-  size_t event; /* index of its segment_alloc; SIZE_MAX: the piece is older than the events */
+  size_t event; /* index of the piece's segment_alloc; SIZE_MAX: the piece is older than the events */
   int device;
   bool is_part;
 } piece_t;
 
-/* The pieces that exist, sorted by device and address. An array is fast enough, because pieces are few, and
- * most new ones go to its end. */
+/* The pieces that exist, sorted by device and address. An array is fast enough, because there are few pieces
+ * and most new ones are appended. */
 typedef struct pieces {
   piece_t *list;
   size_t count, capacity;
 } pieces_t;
 
-/* Returns the index of the first piece that begins at or after address. */
+/* Returns the index of the device's first piece that begins at or after `address`. */
 static size_t find(const pieces_t *pieces, int device, uint64_t address)
 {
   size_t low = 0, high = pieces->count;
@@ -80,8 +80,8 @@ static void take(pieces_t *pieces, const gp_export_event_t *event, bool *is_part
   memmove(&pieces->list[at], &pieces->list[at + 1], (pieces->count - at) * sizeof(*pieces->list));
 }
 
-/* Notes that one block or segment covers [address, end): pieces that do not contain the whole range are
- * parts. Returns true if any piece in the range is a part. */
+/* Records that a single block or segment covers [address, end). Every piece in the range that does not
+ * contain the whole range is a part. Returns true if any piece in the range is a part. */
 static bool span(pieces_t *pieces, int device, uint64_t address, uint64_t end)
 {
   size_t at = find(pieces, device, address);
@@ -97,8 +97,8 @@ static bool span(pieces_t *pieces, int device, uint64_t address, uint64_t end)
   return is_any;
 }
 
-/* Applies the events to the pieces. Pieces that are freed but were not allocated by an event are added to
- * `older`, unless it is NULL. */
+/* Applies the events to the pieces. If an event frees a piece that no event allocated, adds the piece to
+ * `older` unless `older` is NULL. */
 static int apply(const gp_export_t *export, pieces_t *pieces, pieces_t *older, bool *is_part)
 {
   gp_export_event_t event;
@@ -131,7 +131,7 @@ int gp_pytorch_find_parts(gp_pytorch_t *pytorch)
   if (!error)
     error = apply(export, &pieces, &older, pytorch->is_part);
   if (!error)
-    error = apply(export, &older, NULL, pytorch->is_part); /* again, with the oldest pieces */
+    error = apply(export, &older, NULL, pytorch->is_part); /* again, with the older pieces */
   for (size_t i = 0; i < snapshot->segment_count && !error; i++) {
     const gp_snapshot_segment_t *segment = &snapshot->segments[i];
     pytorch->has_parts[i] = span(&older, segment->device, segment->address, segment->address + segment->size);
@@ -145,11 +145,11 @@ int gp_pytorch_find_parts(gp_pytorch_t *pytorch)
   return error;
 }
 
-#define ROUND_BYTES UINT64_C(512) /* PyTorch's rounding of sizes in bytes */
+#define ROUND_BYTES UINT64_C(512) /* PyTorch rounds sizes up to a multiple of this many bytes */
 
-/* Writes an event. `rounded` is the size of the block in bytes, or 0 if the event is not about a block. If
- * PyTorch would round the size differently, the member "rounded_size" is added, so that an import loses
- * nothing. */
+/* Writes an event. `rounded` is the block's size in bytes, or 0 if the event is not about a block. If PyTorch
+ * would round the size differently, adds the member "rounded_size", so that an import restores the exact
+ * size. */
 static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_export_event_t *event,
     uint64_t address, uint64_t size, uint64_t rounded)
 {
@@ -179,8 +179,8 @@ static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_expo
   ops->end(pytorch->tree, '}');
 }
 
-/* Returns the free memory of the device when memory ran out. PyTorch records it for each such event, gpupool
- * only for the event that made it write the snapshot. */
+/* Returns the device's free memory at an out-of-memory event, or 0 if it is unknown. PyTorch records the
+ * value for each such event. gpupool records it only for the event that made it write the snapshot. */
 static uint64_t free_at(const gp_pytorch_t *pytorch, const gp_export_event_t *event)
 {
   uint64_t said;
@@ -212,7 +212,7 @@ static int write_forwarded(gp_pytorch_t *pytorch, const gp_export_event_t *event
     write_entry(pytorch, "alloc", event, place, size, size);
     return 0;
   }
-  if (!gp_block_map_take(&pytorch->placed, event->block, &entry)) /* allocated before all events */
+  if (!gp_block_map_take(&pytorch->placed, event->block, &entry)) /* allocated before the first event */
     entry =
         (gp_block_entry_t){.address = gp_pytorch_place(pytorch, event->detail, event->address, event->size),
             .size = event->size};
@@ -245,11 +245,11 @@ static int write_event(gp_pytorch_t *pytorch, const gp_export_event_t *event)
   case GP_EVENT_OOM: write_entry(pytorch, "oom", event, free_at(pytorch, event), event->size, 0); return 0;
   case GP_EVENT_FORWARDED_ALLOC:
   case GP_EVENT_FORWARDED_FREE: return write_forwarded(pytorch, event);
-  default: return 0; /* PyTorch has no such event; each piece that a trim frees has a segment_free */
+  default: return 0; /* PyTorch has no such event. For a trim, each freed piece has its own segment_free. */
   }
 }
 
-/* Writes a list for each device up to the last one, even for devices without events. */
+/* Writes one list per device, up to the last device. Devices without events get an empty list. */
 int gp_pytorch_traces(gp_pytorch_t *pytorch)
 {
   const gp_export_t *export = pytorch->export;

@@ -11,27 +11,29 @@
 typedef struct gp_pytorch {
   const gp_export_t *export;
   gp_tree_t *tree;
-  uint32_t *frame_numbers; /* numbers in the memo of the tree, by frame */
+  uint32_t *frame_numbers; /* by frame: the frame's number in the tree's memo */
   uint32_t *stack_numbers;
   uint32_t no_frames_number;
-  gp_block_map_t live;   /* forwarded memory at the end, with the place where it is shown */
-  gp_block_map_t placed; /* forwarded memory while the events are written, with its place */
-  uint64_t next_place;   /* for gp_pytorch_place; 0: no place was assigned yet */
-  bool *is_part;         /* by event: the event is a segment_alloc or segment_free of a part of a segment */
-  bool *has_parts;       /* by segment: the segment consists of such parts */
+  gp_block_map_t live;   /* forwarded memory live at the end, with its address in the export */
+  gp_block_map_t placed; /* forwarded memory live at the event being written, with its address there */
+  uint64_t next_place;   /* next address that gp_pytorch_place assigns; 0: none was assigned yet */
+  bool *is_part;         /* by event: true for the segment_alloc or segment_free of a part of a segment */
+  bool *has_parts;       /* by segment: whether the segment consists of such parts */
   uint64_t misfits;      /* number of blocks that are not inside their segment */
 } gp_pytorch_t;
 
-/* Writes a member of a dict; a number that does not fit int64_t becomes INT64_MAX. */
+/* Writes a member of a dict. A number above INT64_MAX is written as INT64_MAX. */
 void gp_pytorch_integer(gp_pytorch_t *pytorch, const char *name, uint64_t number);
 void gp_pytorch_text(gp_pytorch_t *pytorch, const char *name, const char *value);
 
-/* Writes the member "frames", innermost frame first as in the snapshot; stack -1 is an empty list. */
+/* Writes the member "frames" with the innermost frame first, as in the snapshot. Writes an empty list for
+ * stack -1. */
 void gp_pytorch_frames(gp_pytorch_t *pytorch, int stack);
 void gp_pytorch_stream(gp_pytorch_t *pytorch, int stream);
 
-/* Returns the address at which forwarded memory is shown. Some kinds have a handle instead of an address, and
- * a handle may equal any number. Such memory gets a place above every device address and below 2^53. */
+/* Returns the address at which to show forwarded memory. Some kinds of memory have a handle instead of an
+ * address, and a handle can have any value. Such memory gets an unused address above every device address and
+ * below 2^53. */
 uint64_t gp_pytorch_place(gp_pytorch_t *pytorch, const char *kind, uint64_t address, uint64_t size);
 
 /* Sets is_part and has_parts, which the caller frees even after an error. Returns 0 or ENOMEM. */

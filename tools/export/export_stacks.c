@@ -12,7 +12,7 @@
 #include "base/json.h"
 
 #define BUFFER_BYTES (1 << 16)
-#define DEPTH_MOST   500 /* most frames of a stack, from the innermost call outwards; viewers recurse */
+#define DEPTH_MOST   500 /* most frames of a stack, from the innermost on; viewers recurse */
 
 static const char no_stack[] = "(no stack)";
 
@@ -21,17 +21,17 @@ static size_t depth_of(const gp_snapshot_stacks_t *stacks, size_t stack)
   return stacks->first[stack + 1] - stacks->first[stack];
 }
 
-/* Explains why the graph is a single bar if the snapshot has no stacks. */
+/* If the snapshot has no stacks, prints why the graph is a single bar. */
 static void say_if_flat(const gp_export_t *export, const gp_export_weights_t *weights)
 {
   if (!export->snapshot->stacks.count && weights->sums[GP_EXPORT_TOTAL])
     gp_message("%s: it has no call stacks, so everything is one bar", export->name);
 }
 
-/* The folded format has a line for each stack: the calls, outermost first, and the bytes. */
+/* The folded format. Each line is a stack: its calls, outermost first, and its bytes. */
 
-/* Writes a name. Replaces ';', which ends a name, and blanks, which end the stack, because the format has no
- * quotes. *left is the number of bytes that may still be written. */
+/* Writes a name. The format has no quotes, so this replaces ';', which ends a name, and blanks, which end the
+ * stack. *left is the number of bytes that may still be written. */
 static void write_folded_name(FILE *stream, const char *name, uint64_t *left)
 {
   for (size_t rest = *left > 0 ? strlen(name) : 0; rest > 0 && *left > 0;) {
@@ -78,8 +78,8 @@ int gp_export_folded(gp_export_t *export)
   return error;
 }
 
-/* The speedscope format has a profile for each metric, and all profiles share the frames. Frame 0 is "(no
- * stack)", frame 1 replaces the calls that are left out of a deep stack, and the snapshot's frames follow. */
+/* The speedscope format has one profile per metric, and all profiles share the frames. Frame 0 is "(no
+ * stack)". Frame 1 stands for the calls that are left out of a deep stack. The snapshot's frames follow. */
 #define FRAMES_OWN 2
 
 static void write_frames(gp_json_t *json, const gp_snapshot_t *snapshot)

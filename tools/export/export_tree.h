@@ -1,6 +1,6 @@
 /*
- * Writes a tree of dicts, lists, texts and numbers as a Python pickle or JSON, in one pass. Only values that
- * are written once and referred to later stay in memory. After an error all calls do nothing, so the caller
+ * Writes a tree of dicts, lists, texts and numbers as a Python pickle or as JSON, in one pass. Keeps in
+ * memory only the values that are referred to again later. After an error all calls do nothing, so the caller
  * checks for errors only at the end. Not thread-safe.
  */
 #ifndef GP_TOOLS_EXPORT_TREE_H
@@ -19,15 +19,17 @@ typedef struct gp_tree_ops {
   void (*key)(gp_tree_t *tree, const char *name); /* name is a static string */
   void (*item)(gp_tree_t *tree);                  /* before each element */
   void (*text)(
-      gp_tree_t *tree, const char *text); /* UTF-8; lives as long as the tree, which may write it once */
+      /* The text is UTF-8, and must live as long as the tree, which may write it once and refer to it
+       * later. */
+      gp_tree_t *tree, const char *text);
   void (*text_once)(gp_tree_t *tree, const char *text);
   void (*integer)(gp_tree_t *tree, int64_t number);
   void (*pair)(gp_tree_t *tree, int64_t first, int64_t second);
   void (*boolean)(gp_tree_t *tree, bool value);
   /*
-   * For a value that occurs several times the caller keeps a number, 0 at first. refer() writes a reference
-   * and returns true if remember() has numbered the value. Otherwise it returns false, and the caller writes
-   * the value and then calls remember().
+   * Writes a value once if it occurs several times. For each such value the caller keeps a number, 0 at
+   * first. If remember() has numbered the value, refer() writes a reference and returns true. Otherwise
+   * refer() returns false, and the caller writes the value and then calls remember().
    */
   bool (*refer)(gp_tree_t *tree, const uint32_t *number);
   void (*remember)(gp_tree_t *tree, uint32_t *number);
@@ -38,9 +40,9 @@ struct gp_tree {
   const gp_tree_ops_t *ops;
 };
 
-/* Both functions begin a document on stream, which is borrowed. They return NULL if there is no memory. */
+/* Begin a document on `stream`, which is borrowed. Return NULL if memory runs out. */
 gp_tree_t *gp_tree_pickle(FILE *stream); /* export_pickle.c: protocol 2 */
-/* export_json.c. A document of more than `most` bytes is the error EOVERFLOW. */
+/* export_json.c. finish() fails with EOVERFLOW if the document has more than `most` bytes. */
 gp_tree_t *gp_tree_json(FILE *stream, uint64_t most);
 
 #endif

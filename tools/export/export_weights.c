@@ -2,10 +2,10 @@
  * Sums the bytes of each stack over three sets of blocks: those live in the snapshot, those live at the peak,
  * and all that ever existed.
  *
- * A forward pass through the events finds the peak. A backward pass then undoes the events one by one,
- * starting with the blocks of the snapshot. A block counts for the stack of its allocation, which may differ
- * from the stack of its free, so the stack is known only when the alloc is undone. Blocks that are left at
- * the beginning existed before the first event.
+ * A forward pass through the events finds the peak. A backward pass then starts with the blocks of the
+ * snapshot, and undoes the events one by one. A block's bytes count for the stack that allocated it. The
+ * stack of the free may differ, so the stack is known only when the pass undoes the allocation. Blocks that
+ * are left after the backward pass existed before the first event.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void add(gp_export_weights_t *weights, gp_export_metric_t metric, int sta
   weights->sums[metric] += bytes;
 }
 
-/* Returns +1 if the event begins a block, -1 if it ends a block, 0 otherwise. */
+/* Returns +1 if the event begins a block's lifetime, -1 if it ends one, otherwise 0. */
 static int direction(const gp_export_event_t *event)
 {
   if (!event->block)
@@ -32,7 +32,7 @@ static int direction(const gp_export_event_t *event)
   }
 }
 
-/* Returns the number of events before the first moment at which the most bytes were live. */
+/* Returns the number of events up to the peak, the first moment at which the most bytes were live. */
 static size_t find_peak(const gp_export_t *export)
 {
   gp_export_event_t event;
@@ -44,7 +44,7 @@ static size_t find_peak(const gp_export_t *export)
     int sign = direction(&event);
     if (sign == 0)
       continue;
-    /* Sums may wrap around in a damaged snapshot. */
+    /* The sum may wrap around for a damaged snapshot. */
     held = (int64_t)((uint64_t)held + (sign > 0 ? event.rounded : 0 - event.rounded));
     if (held > most) {
       most = held;

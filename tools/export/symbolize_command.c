@@ -61,7 +61,7 @@ static const gp_words_form_t form = {
     "symbolize", parameters, sizeof(parameters) / sizeof(parameters[0]), INT_MAX, print_help};
 
 /*
- * Writing
+ * Writing the snapshot
  */
 
 static void write_string(FILE *stream, const char *name, const char *text)
@@ -73,7 +73,7 @@ static void write_string(FILE *stream, const char *name, const char *text)
     else if ((unsigned char)*text < 0x20)
       fprintf(stream, "\\u%04x", (unsigned)*text);
     else
-      putc(*text, stream); /* gp_json_escape escapes everything else */
+      putc(*text, stream); /* a single character, because gp_json_escape escapes everything else */
   }
   putc('"', stream);
 }
@@ -119,7 +119,7 @@ static void find_spans(const char *text, size_t length, span_t *ret_stacks, span
     span_t *span = gp_json_slice_is(name, "stacks")   ? ret_stacks
                    : gp_json_slice_is(name, "frames") ? ret_frames
                                                       : NULL;
-    (void)gp_json_scan_peek(&scan); /* skips blanks */
+    (void)gp_json_scan_peek(&scan); /* peeking skips blanks */
     size_t start = scan.at;
     (void)gp_json_scan_skip(&scan);
     if (span)
@@ -127,7 +127,7 @@ static void find_spans(const char *text, size_t length, span_t *ret_stacks, span
   }
 }
 
-/* Writes the text with new values for "stacks" and "frames", which may be in any order. */
+/* Writes the text, but replaces the values of "stacks" and "frames", which may be in any order. */
 static void write_parts(FILE *stream, const char *text, size_t length, const gp_snapshot_t *snapshot)
 {
   span_t stacks = {0}, frames = {0};
@@ -147,7 +147,7 @@ static void write_parts(FILE *stream, const char *text, size_t length, const gp_
   (void)fwrite(text + second.end, 1, length - second.end, stream);
 }
 
-/* Writes the snapshot with names. Returns false if there is no memory. */
+/* Writes the snapshot with names. Returns false if memory runs out. */
 static bool write_snapshot(FILE *stream, const char *text, size_t length, const gp_snapshot_t *snapshot)
 {
   char *plain = NULL, *escaped = NULL;

@@ -11,10 +11,9 @@
 
 typedef struct candidate {
   uint64_t bytes;
-  uint32_t lasts; /* number of moments from begin to done */
+  uint32_t lasts; /* lifetime, as a number of moments */
   uint32_t life;
-  bool is_needed; /* never left out: in use at one of the needed moments or at the end of the range, or
-                     forwarded */
+  bool is_needed; /* must be shown: in use at a needed moment or at the end of the range, or forwarded */
 } candidate_t;
 
 static int compare_candidates(const void *a, const void *b)
@@ -72,7 +71,7 @@ static candidate_t *list_candidates(const gp_choice_t *choice, int device, size_
 }
 
 /*
- * Sums of the lives that were left out, over time.
+ * Sums over time of the lives that were left out.
  */
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -80,8 +79,8 @@ static uint64_t larger(uint64_t a, uint64_t b)
   return a > b ? a : b;
 }
 
-/* Adds the rows of one device, each for a part of the range. is_kept is indexed by life. Lives outside the
- * range need no exception, since they end before it begins or begin after it ends. */
+/* Adds the rows of one device, each for a part of the range. `is_kept` is indexed by life. Lives outside the
+ * range need no special treatment, because they end before the range begins or begin after it ends. */
 static void add_rest(gp_choice_t *choice, const bool *is_kept, int device)
 {
   uint32_t step = (choice->to - choice->from) / REST_ROWS + 1;
@@ -114,7 +113,7 @@ static int find_rest(gp_choice_t *choice, int device)
     const gp_life_t *life = &lifetimes->lives[i];
     if (is_kept[i] || !is_wanted(choice, life, device))
       continue;
-    gp_assert(life->kind == GP_LIFE_POOLED); /* other lives are never left out, see is_needed */
+    gp_assert(life->kind == GP_LIFE_POOLED); /* find_rest is called for pooled lives only, see is_needed */
     devices += !lacks[life->device];
     lacks[life->device] = true;
   }
@@ -159,7 +158,7 @@ static int choose_lives(
 }
 
 /*
- * Numbers the moments of the page.
+ * Numbering of the page's moments.
  */
 
 static void use(gp_choice_t *choice, uint32_t moment)
@@ -168,7 +167,7 @@ static void use(gp_choice_t *choice, uint32_t moment)
     choice->moments[moment - choice->from] = 1;
 }
 
-/* Numbers the moments of the page. If no life is left out, the page has every moment, so that users can
+/* Assigns numbers to the page's moments. If no life is left out, the page has every moment, so that users can
  * inspect each event. Returns 0 or ENOMEM. */
 static int number_moments(gp_choice_t *choice, const uint32_t *marked, size_t marked_count)
 {

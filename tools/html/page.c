@@ -11,7 +11,7 @@
 #include "tools/tool.h"
 
 /*
- * The command gpupool html, which makes a page for a browser from snapshots.
+ * The command gpupool html, which makes one page for a browser from one or more snapshots.
  */
 
 typedef struct own {
@@ -48,8 +48,8 @@ static int malformed(const char *range)
       range);
 }
 
-/* Checks the options. Splits the range at the ".." that a valid moment follows, because a number may contain
- * a point. */
+/* Checks the options. Splits the range at the first ".." after a valid moment, because a number may contain a
+ * point. */
 static int check(const gp_request_t *request, void *arg)
 {
   own_t *own = arg;
@@ -124,7 +124,7 @@ char *gp_page_path(const char *file)
   return strcat(path, ".html");
 }
 
-/* Adds one file after another, so that only one snapshot is in memory. */
+/* Adds the files one after another, so that only one snapshot is in memory at a time. */
 static int add_files(gp_payload_t *payload, const gp_request_t *request, const gp_page_range_t *range)
 {
   cJSON *list = cJSON_AddArrayToObject(payload->header, "files");

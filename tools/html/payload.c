@@ -95,19 +95,19 @@ void gp_payload_add(gp_payload_column_t *column, int64_t number)
 }
 
 /*
- * Output as a zlib stream, encoded as base64.
+ * Writes output as a zlib stream that is encoded as base64.
  */
 
 typedef struct out {
   FILE *stream;
-  unsigned char rest[3]; /* bytes of an incomplete group of three */
+  unsigned char rest[3]; /* bytes that do not yet make a group of three */
   size_t rest_count;
   uint64_t characters;
   int error;
 #if GP_HAVE_ZLIB
   z_stream zlib;
 #endif
-  uint32_t a, b; /* the checksum of a stream that is made without zlib (Adler-32, RFC 1950) */
+  uint32_t a, b; /* checksum (Adler-32, RFC 1950) of a stream that is made without zlib */
 } out_t;
 
 typedef struct packer {
@@ -188,7 +188,7 @@ static const packer_t deflating = {deflate_begin, deflate_part, deflate_finish};
 
 #endif
 
-/* Without zlib, writes stored blocks of 64 KiB, which a browser can unpack, too. */
+/* Used if zlib is missing: writes stored blocks of 64 KiB, which a browser can unpack as well. */
 static void store_begin(out_t *out)
 {
   static const unsigned char header[] = {0x78, 0x01};

@@ -1,6 +1,6 @@
 /*
- * The data of a page (doc/html.md): a header in JSON and columns of numbers. They are compressed and encoded
- * as text that needs no escapes in HTML.
+ * The data of a page (doc/html.md): a header in JSON, and columns of numbers. The data is compressed and
+ * encoded as text that needs no escapes in HTML.
  */
 #ifndef GP_TOOLS_HTML_PAYLOAD_H
 #define GP_TOOLS_HTML_PAYLOAD_H
@@ -20,8 +20,8 @@ typedef enum gp_payload_encoding {
                         number */
 } gp_payload_encoding_t;
 
-/* The array type of a column in the page: for numbers below 2^53, below 2^32, from -2^31 to 2^31 - 1, or
- * bytes. */
+/* The type of the array that the page makes from a column. F64 is for numbers below 2^53, U32 for numbers
+ * below 2^32, I32 for numbers from -2^31 to 2^31 - 1, and U8 for bytes. */
 typedef enum gp_payload_array {
   GP_PAYLOAD_F64,
   GP_PAYLOAD_U32,
@@ -32,37 +32,37 @@ typedef enum gp_payload_array {
 /* A column. All members are private. The payload frees the bytes. */
 typedef struct gp_payload_column {
   const char *name; /* static */
-  cJSON *item;      /* its entry in the header; borrowed */
+  cJSON *item;      /* the column's entry in the header; borrowed */
   unsigned char *bytes;
   size_t length;
   uint64_t count;
   uint64_t last; /* the previous number, for GP_PAYLOAD_DELTA */
   gp_payload_encoding_t encoding;
-  bool failed; /* there was no memory */
+  bool failed; /* memory ran out */
 } gp_payload_column_t;
 
 typedef struct gp_payload {
-  cJSON *header; /* the caller adds members; the payload frees it */
+  cJSON *header; /* the header; the caller adds members, and the payload frees it */
   gp_payload_column_t **columns;
   size_t count;
-  bool failed; /* there was no memory, so the write will fail */
+  bool failed; /* memory ran out, so gp_payload_write will fail */
 } gp_payload_t;
 
-/* Call fini in any case. */
+/* Initializes a payload. Call gp_payload_fini in any case. */
 void gp_payload_init(gp_payload_t *payload);
 void gp_payload_fini(gp_payload_t *payload);
 
-/* Adds a column, and an entry for it to list, an array in the header. name is a static string. Never returns
- * NULL: without memory the column drops its numbers, and gp_payload_write fails. */
+/* Adds a column, and an entry for it to `list`, which is an array in the header. `name` is a static string.
+ * Never returns NULL. If memory runs out, the column drops its numbers, and gp_payload_write fails. */
 gp_payload_column_t *gp_payload_column(gp_payload_t *payload, cJSON *list, const char *name,
     gp_payload_array_t array, gp_payload_encoding_t encoding);
 
 /* Adds a number to a column. Only GP_PAYLOAD_DELTA can encode negative numbers. */
 void gp_payload_add(gp_payload_column_t *column, int64_t number);
 
-/* Writes the header and all columns to stream as base64. Call it once, after the last column. *ret_bytes is
- * the number of characters. Returns 0, ENOMEM, EINVAL if the header cannot be printed, or the errno of
- * stream. */
+/* Writes the header and all columns to `stream` as base64. Call it once, after the last column is complete.
+ * *ret_bytes is the number of characters. Returns 0, ENOMEM, EINVAL if the header cannot be printed, or the
+ * errno of a failed write. */
 int gp_payload_write(gp_payload_t *payload, FILE *stream, uint64_t *ret_bytes);
 
 #endif

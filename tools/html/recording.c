@@ -14,8 +14,8 @@
 #include "tools/tune/tune.h"
 
 /*
- * The phases of a recording for a page: the ranges and marks of the thread that spends the longest time in
- * phases.
+ * Adds the phases of a recording to a page: the ranges and marks of the thread that spends the longest time
+ * in phases.
  */
 
 typedef struct phases_build {
@@ -23,11 +23,11 @@ typedef struct phases_build {
   gp_page_names_t *names;
   gp_phases_t phases;
   gp_payload_column_t *begin, *end, *depth, *name;
-  uint32_t *begins; /* begins of the open phases, outermost first, as moments of the lifetimes */
+  uint32_t *begins; /* begins of the open phases, outermost first, numbered as in the lifetimes */
   size_t open_count;
 } phases_build_t;
 
-/* Ends the innermost open phase. */
+/* Ends the innermost open phase, and adds its row if the page shows a part of it. */
 static void end_phase(phases_build_t *build, int32_t phase, uint32_t end)
 {
   const gp_choice_t *choice = build->choice;
@@ -73,8 +73,8 @@ static int follow(phases_build_t *build, const gp_phase_changes_t *changes)
   return 0;
 }
 
-/* Adds the columns phase.* to list, but none without phases. Phases without an event are left out. Returns 0
- * or ENOMEM. */
+/* Adds the columns phase.* to `list`. Adds nothing if there are no phases, and leaves out phases without an
+ * event. Returns 0 or ENOMEM. */
 static int page_add_phases(
     gp_payload_t *payload, cJSON *list, gp_page_names_t *names, const gp_choice_t *choice)
 {
@@ -104,7 +104,7 @@ typedef struct build {
   gp_page_names_t names;
 } build_t;
 
-/* The moments of the lifetimes that the page marks. */
+/* The moments that the page marks, numbered as in the lifetimes. */
 typedef struct marks {
   uint32_t *moments; /* the peak, then the moments when memory ran out, then all others */
   size_t count;
@@ -117,8 +117,8 @@ static gp_payload_column_t *column(
   return gp_payload_column(build->payload, build->columns, name, array, encoding);
 }
 
-/* Returns true if the mark is of the whole process. Ranges of threads are not shown, because there may be any
- * number of them. */
+/* Returns true if the page shows the mark: marks of the whole process. Ranges of threads are not shown,
+ * because there may be any number of them. */
 static bool is_shown(const cJSON *mark)
 {
   const char *kind = gp_snapshot_text(mark, "kind");
@@ -126,7 +126,7 @@ static bool is_shown(const cJSON *mark)
          strcmp(kind, gp_mark_kind_name(GP_MARK_POP)) != 0;
 }
 
-/* Returns the moment of one of the program's marks. Marks are not events. */
+/* Returns the moment at which the program made the mark. A mark is not an event, so the time decides. */
 static uint32_t moment_of(const build_t *build, const cJSON *mark)
 {
   uint64_t time_ns = 0;
@@ -139,7 +139,7 @@ static const cJSON *program_marks(const build_t *build)
   return cJSON_GetObjectItemCaseSensitive(build->input->snapshot->root, "marks");
 }
 
-/* Finds the moments to mark. The needed moments come first: the peak, and the moments when memory ran out.
+/* Finds the moments to mark. Puts the needed moments first: the peak, and the moments when memory ran out.
  * Returns 0 or ENOMEM. */
 static int find_marks(const build_t *build, const gp_filter_t *filter, marks_t *marks)
 {
@@ -182,7 +182,7 @@ static void add_moments(build_t *build)
 
   for (uint32_t i = 0; i <= choice->end; i++) {
     uint32_t moment = choice->events[i];
-    /* Moment 0, before the first event, is shown with the time of the first event. */
+    /* Moment 0 is before the first event, but is shown with the first event's time. */
     if (times)
       gp_payload_add(times,
           (int64_t)gp_memory_time(build->lifetimes, moment == 0 && build->lifetimes->end ? 1 : moment));

@@ -41,7 +41,7 @@ typedef struct build {
   cJSON *columns;
   cJSON *owners;
   gp_page_names_t *names;
-  gp_page_names_t owner_names; /* names of the owners, in the order of the list `owners` */
+  gp_page_names_t owner_names; /* names of the owners, in the order of `owners` */
   const gp_snapshot_t *snapshot;
 } build_t;
 
@@ -79,11 +79,11 @@ static void add_frames(build_t *build)
   }
 }
 
-/* The share of one stack in its owner, and the bytes that the stack requested. */
+/* One stack of an owner, and the bytes that the stack requested. */
 typedef struct share {
   size_t owner;
   int line;
-  size_t text; /* the stack's line of text, as an index in names */
+  size_t text; /* the stack's line of text, as an index into `names` */
   int stack;
   uint64_t bytes;
 } share_t;
@@ -98,8 +98,8 @@ static int compare_shares(const void *a, const void *b)
   return x->text < y->text ? -1 : x->text > y->text;
 }
 
-/* Adds an owner, described by its largest share. Shares without bytes, such as those of stacks of frees, are
- * ignored unless the owner has no other share. */
+/* Adds an owner, described by its largest share. Ignores shares of 0 bytes, such as stacks of frees, unless
+ * the owner has no other share. */
 static void add_owner(build_t *build, const share_t *shares, size_t count)
 {
   char line[4 * GP_OWNER_NAME_BYTES];
@@ -132,7 +132,8 @@ static void add_owner(build_t *build, const share_t *shares, size_t count)
   }
 }
 
-/* Adds the owners. Each is described by the line that requested the most, as in `gpupool summary`. */
+/* Adds the owners. Each owner is described by the line that requested the most bytes, as in `gpupool
+ * summary`. */
 static void add_owners(build_t *build, const gp_lifetimes_t *lifetimes, share_t *shares, size_t count)
 {
   for (size_t i = 0; i < lifetimes->life_count; i++) {
@@ -187,7 +188,7 @@ static int add_stacks(build_t *build, const gp_lifetimes_t *lifetimes)
   return build->owner_names.error;
 }
 
-/* Adds the bytes and counts of each stack for one measure. The last row is for memory without a stack. */
+/* Adds each stack's bytes and count for one measure. The last row is for memory without a stack. */
 static void add_sums(build_t *build, const gp_sites_t *sites, gp_site_measure_t measure,
     const char *bytes_name, const char *count_name)
 {

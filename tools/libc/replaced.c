@@ -1,12 +1,12 @@
 /*
- * As interpose/libc/replaced.c: what glibc 2.17 lacks, or has in the part that is linked statically.
+ * Replaces functions that glibc 2.17 lacks, or has only in its static part; see interpose/libc/replaced.c.
  */
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* No cancellation point. Kernels before 3.17 do not have it either. */
+/* Not a cancellation point, unlike glibc's. Kernels before 3.17 lack the system call as well. */
 ssize_t getrandom(void *buffer, size_t length, unsigned flags)
 {
   return syscall(SYS_getrandom, buffer, length, flags);
@@ -20,7 +20,8 @@ int atexit(void (*handler)(void))
   return __cxa_atexit((void (*)(void *))handler, NULL, &__dso_handle);
 }
 
-/* With headers of glibc 2.38 and newer strtoll means this one. The tool gives it no base 2. */
+/* With the headers of glibc 2.38 and newer, calls to strtoll call this function. Unlike glibc's, it does not
+ * accept the prefix 0b; the tool never passes base 2. */
 #if __GLIBC_PREREQ(2, 38)
 long long old_strtoll(const char *restrict text, char **restrict ret_end, int base) __asm__("strtoll");
 long long __isoc23_strtoll(const char *restrict text, char **restrict ret_end, int base);
