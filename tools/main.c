@@ -91,8 +91,8 @@ static int help(int argc, char **argv)
   return command->run(2, (char *[]){argv[1], (char[]){"--help"}, NULL});
 }
 
-/* Flushes stdout and returns the exit status. If that fails, for example on a full disk, the status is not
- * success. */
+/* Flushes stdout and returns the exit status. If flushing fails, for example on a full disk, the status is
+ * never success. */
 static int finish(int status)
 {
   if (fflush(stdout) == 0 && !ferror(stdout))
@@ -101,8 +101,8 @@ static int finish(int status)
   return status ? status : GP_EXIT_INPUT;
 }
 
-/* malloc for cJSON that exits without memory. The commands make hundreds of unchecked cJSON calls; an
- * unnoticed failure would leave a member out of a report. */
+/* Allocates memory for cJSON, and exits if memory runs out. The commands make hundreds of cJSON calls without
+ * checking the result. An unnoticed failure would leave a member out of a report. */
 static void *allocate_or_exit(size_t bytes)
 {
   void *taken = malloc(bytes);
@@ -115,7 +115,7 @@ static void *allocate_or_exit(size_t bytes)
 
 int main(int argc, char **argv)
 {
-  (void)setlocale(LC_CTYPE, ""); /* uses the terminal's character set; the default is ASCII */
+  (void)setlocale(LC_CTYPE, ""); /* the terminal's character set; the default is ASCII */
   cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = allocate_or_exit, .free_fn = free});
   if (argc < 2)
     return gp_message_usage(NULL, "a command is missing");

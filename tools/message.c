@@ -29,7 +29,7 @@ static void print_line(const char *format, va_list arguments, const char *more)
   char text[LINE_BYTES];
   char line[LINE_BYTES];
   vsnprintf(text, sizeof(text), format, arguments);
-  fflush(stdout); /* keeps the order with earlier output */
+  fflush(stdout); /* so that the message comes after earlier output */
   fprintf(stderr, "gpupool: %s%s\n", gp_printable(text, line, sizeof(line)), more);
 }
 

@@ -12,11 +12,11 @@
 #include "base/run_id.h"
 #include "tools/shorten.h"
 
-#define HEAD_BYTES 1024 /* contains a snapshot's format, version, reason and run */
+#define HEAD_BYTES 1024 /* enough to contain a snapshot's format, version, reason and run */
 
-/* Converts an output pattern for glob(3): placeholders become stars, all else is literal.
- * "out/gpupool.%e.json" becomes "out/gpupool.*.json". A pattern that does not fit becomes "", which
- * matches nothing. */
+/* Converts an output pattern to a pattern for glob(3). Placeholders become stars, and all other characters
+ * are literal: "out/gpupool.%e.json" becomes "out/gpupool.*.json". If the result does not fit, writes "",
+ * which matches nothing. */
 static void make_glob(const char *folder, const char *output, char *buffer, size_t capacity)
 {
   size_t used = 0;
@@ -32,7 +32,7 @@ static void make_glob(const char *folder, const char *output, char *buffer, size
         text[1] = *p;
       }
       size_t length = strlen(text);
-      if (used + length >= capacity - 8) { /* room for the suffix of a taken name */
+      if (used + length >= capacity - 8) { /* leaves room for the suffix that is added if a name is taken */
         buffer[0] = '\0';
         return;
       }
@@ -42,14 +42,14 @@ static void make_glob(const char *folder, const char *output, char *buffer, size
   }
 }
 
-/* Lists the files that match pattern, with or without the suffix that the library adds when a name is
+/* Lists the files that match `pattern`, with or without the suffix that the library adds if a name is
  * taken. */
 static void list(const char *pattern, bool append, glob_t *ret_list)
 {
   char suffixed[2 * GP_PATH_BYTES + 16];
   if (!pattern[0])
     return;
-  (void)glob(pattern, append ? GLOB_APPEND : 0, NULL, ret_list); /* on failure there are no files */
+  (void)glob(pattern, append ? GLOB_APPEND : 0, NULL, ret_list); /* on failure the list has no files */
   snprintf(suffixed, sizeof(suffixed), "%s.[0-9]*", pattern);
   (void)glob(suffixed, GLOB_APPEND, NULL, ret_list);
 }
@@ -99,8 +99,8 @@ static bool holds_pid(const char *name, pid_t pid)
   return false;
 }
 
-/* Reads the beginning of a file as text; "" if it cannot be read or is not a regular file. Any user can
- * write to the fallback folder, so a FIFO there must not block this function. */
+/* Reads the beginning of a file as text. Writes "" if the file cannot be read or is not a regular file. Any
+ * user can write to the fallback folder, so a FIFO there must not block this function. */
 static void read_head(const char *path, char buffer[HEAD_BYTES])
 {
   struct stat status;
@@ -113,8 +113,8 @@ static void read_head(const char *path, char buffer[HEAD_BYTES])
   buffer[length > 0 ? length : 0] = '\0';
 }
 
-/* Returns true if the snapshot belongs to run. Quotes inside JSON strings are escaped, so a match is
- * always the key. */
+/* Returns true if the snapshot belongs to `run`. Searches for the key with its quotes; quotes inside strings
+ * are escaped, so a match is always the key. */
 static bool is_of_run(const char *path, const char *run)
 {
   static const char key[] = "\"process\":{\"run\":\"";
@@ -153,8 +153,8 @@ void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid, const char *ru
   }
 }
 
-/* Returns true if the file begins with text. Reads the content instead of the
- * name, because a program may be called bloom (which contains "oom"), and a pattern may lack %r. */
+/* Returns true if the beginning of the file contains `text`. Reads the content instead of the name for two
+ * reasons: a program may be called bloom, which contains "oom", and a pattern may lack %r. */
 static bool has_in_head(const char *path, const char *text)
 {
   char head[HEAD_BYTES];
@@ -165,7 +165,7 @@ static bool has_in_head(const char *path, const char *text)
 const char *gp_new_snapshots_best(const gp_new_snapshots_t *written, bool *ret_is_oom)
 {
   static const char *const best[] = {
-      "\"unreported_ooms\":", /* memory ran out, and that may have ended the program */
+      "\"unreported_ooms\":", /* memory ran out, which may have ended the program */
       "\"reason\":\"oom\"",
       "\"reason\":\"host_oom\"",
   };

@@ -1,6 +1,6 @@
 /*
- * Libraries that the tool uses if they are installed, and works without otherwise. The tool therefore starts
- * on machines that lack them, or whose C library is older than they need.
+ * Opens libraries that the tool uses only if they are installed. The tool therefore starts on machines that
+ * lack them, or whose C library is older than these libraries need.
  */
 #ifndef GP_TOOLS_OPTIONAL_LIBRARY_H
 #define GP_TOOLS_OPTIONAL_LIBRARY_H
@@ -17,8 +17,8 @@ typedef struct gp_optional_function {
  * or one of the functions is missing. */
 bool gp_optional_library_open(const char *file, const gp_optional_function_t *functions, size_t count);
 
-/* The first macro defines a forwarder with a function's own name, so that callers need no special form;
- * the second makes the function's row of the table. */
+/* GP_OPTIONAL_DEFINE defines a function that calls the library's function of the same name, so callers need
+ * no special form. GP_OPTIONAL_PLACE makes the function's row of the table. */
 #define GP_OPTIONAL_DEFINE(result, name, parameters, arguments)                                              \
   static __typeof__(&name) real_##name;                                                                      \
   result name parameters                                                                                     \
@@ -28,11 +28,11 @@ bool gp_optional_library_open(const char *file, const gp_optional_function_t *fu
 #define GP_OPTIONAL_PLACE(result, name, parameters, arguments) {#name, (void **)&real_##name},
 
 /*
- * zlib and zstd, opened when first needed (optional_library.h). Their functions have their usual names, and
- * may be called once the library is open.
+ * zlib and zstd, which are opened when first needed (optional_library.h). Their functions have their usual
+ * names, and may be called once the library is open.
  */
 
-/* Both return false if the library is not installed, or if the tool was built without its header. */
+/* Open the library. Return false if it is not installed, or if the tool was built without its header. */
 bool gp_zlib_open(void);
 bool gp_zstd_open(void);
 

@@ -23,7 +23,7 @@ static bool wants_colour(const gp_output_t *output, bool no_color)
 
 #define LEAST_COLUMNS 40
 
-/* Width of running text: GP_OUTPUT_COLUMNS, or the terminal's width if that is smaller. */
+/* Width of running text in columns: GP_OUTPUT_COLUMNS, or the terminal's width if that is smaller. */
 static size_t wrap_columns = GP_OUTPUT_COLUMNS;
 
 static size_t terminal_columns(const gp_output_t *output)
@@ -38,7 +38,7 @@ static size_t terminal_columns(const gp_output_t *output)
 int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_color)
 {
   *output = (gp_output_t){.path = path && strcmp(path, "-") != 0 ? path : NULL, .force = force};
-  /* Fail before the work starts; gp_output_file_open checks again at the end. */
+  /* Fails before the work starts. gp_output_file_open checks again at the end. */
   int status = output->path ? gp_output_file_check(output->path, force) : 0;
   if (status)
     return status;
@@ -68,7 +68,7 @@ int gp_write_all(int fd, const char *text, size_t length)
   return 0;
 }
 
-/* Writes the whole file, or on failure nothing: the previous file is kept, and no partial file remains. */
+/* Writes the whole file. On failure leaves the previous file unchanged, and no partial file. */
 static int write_file(const gp_output_t *output)
 {
   gp_output_file_t file;
@@ -94,7 +94,8 @@ static size_t style_length(const gp_output_t *output, const char *text)
   return 0;
 }
 
-/* Replaces unsafe characters from a snapshot that no command replaced. All reports pass through here. */
+/* Replaces unsafe characters that came from a snapshot and that no command replaced. Every report passes
+ * through this function. */
 static void make_printable(gp_output_t *output)
 {
   char *text = output->text;

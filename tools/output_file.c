@@ -14,7 +14,7 @@
 #define GROUP_MODE 0060
 #define ANY_MODE   0666
 
-/* The mode that all inputs allow, and the group to which all of them gave GROUP_MODE. */
+/* Mode bits that all inputs allow, and the group to which all inputs gave GROUP_MODE. */
 static mode_t allowed = ANY_MODE;
 static gid_t allowed_group = (gid_t)-1; /* no input yet */
 
@@ -30,7 +30,8 @@ static int failed(const char *path, int error)
   return GP_EXIT_INPUT;
 }
 
-/* Returns the folder of path, or ".". The caller frees it with free(). Returns NULL without memory. */
+/* Returns the folder in `path`, or "." if it contains none. The caller frees the text with free(). Returns
+ * NULL if memory runs out. */
 static char *folder_of(const char *path)
 {
   const char *slash = strrchr(path, '/');
@@ -78,9 +79,9 @@ void gp_output_file_take_input(int fd)
 }
 
 /*
- * Restricts the file's mode before anything is written, because its group may differ from the inputs'. kept
- * is the mode of the file to be replaced, as an upper bound, or NULL for a new file, whose mode open(2)
- * derived from `allowed`. Returns 0 or an errno.
+ * Restricts the file's mode before anything is written, because the file's group may differ from that of the
+ * inputs. `kept` is the mode of the file to be replaced, which is an upper bound. `kept` is NULL for a new
+ * file, whose mode open(2) derived from `allowed`. Returns 0 or an errno.
  */
 static int restrict_mode(int fd, const mode_t *kept)
 {
@@ -107,7 +108,7 @@ static const int signals[] = {
     SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ};
 #define SIGNAL_COUNT (sizeof(signals) / sizeof(signals[0]))
 
-/* The partial file, which has no final name yet. A signal that ends the process removes it. */
+/* Path of the partial file, which has no final name yet. A signal that ends the process removes the file. */
 static char part[8192];
 static volatile sig_atomic_t has_part;
 static struct sigaction before[SIGNAL_COUNT];
@@ -117,14 +118,14 @@ static struct sigaction before[SIGNAL_COUNT];
 static void remove_part(int number)
 {
   if (has_part)
-    (void)unlink(part); /* nothing else can be done */
+    (void)unlink(part); /* ignores errors, because nothing else can be done */
   (void)signal(number, SIG_DFL);
   (void)raise(number);
 }
 
-/* Registers path as the partial file: from now on a signal that would end the process (from a user, a
- * closed terminal or pipe, or a limit) first removes it. Ignored signals stay ignored. One file at a time.
- * Returns 0 or ENAMETOOLONG. */
+/* Registers `path` as the partial file. Until end_part, a signal that would end the process first removes
+ * this file. Such a signal may come from a user, a closed terminal or pipe, or a limit. Ignored signals stay
+ * ignored. There is one partial file at a time. Returns 0 or ENAMETOOLONG. */
 static int begin_part(const char *path)
 {
   struct sigaction action = {.sa_handler = remove_part};
@@ -134,14 +135,14 @@ static int begin_part(const char *path)
   memcpy(part, path, length + 1);
   has_part = 1;
   for (size_t i = 0; i < SIGNAL_COUNT; i++) {
-    (void)sigaction(signals[i], NULL, &before[i]); /* valid numbers, so this cannot fail */
+    (void)sigaction(signals[i], NULL, &before[i]); /* cannot fail, because the numbers are valid */
     if (before[i].sa_handler == SIG_DFL)
       (void)sigaction(signals[i], &action, NULL);
   }
   return 0;
 }
 
-/* Unregisters the partial file, which was renamed or removed, and restores the earlier signal handlers. */
+/* Unregisters the partial file after it was renamed or removed, and restores the previous signal handlers. */
 static void end_part(void)
 {
   if (!has_part)
@@ -154,12 +155,12 @@ static void end_part(void)
 void gp_part_file_remove(void)
 {
   if (has_part)
-    (void)unlink(part); /* nothing else can be done */
+    (void)unlink(part); /* ignores errors, because nothing else can be done */
   end_part();
 }
 
-/* Opens a temporary file in the target's folder, so that it can be renamed. Its name contains this
- * process's pid. Replaces a file that an earlier process with the same pid left behind. Returns 0 or an
+/* Opens a temporary file in the target's folder, so that it can be renamed to the target. Its name contains
+ * this process's pid. Replaces a file that an earlier process with the same pid left behind. Returns 0 or an
  * errno. */
 static int open_temporary(gp_output_file_t *file)
 {
@@ -199,13 +200,13 @@ int gp_output_file_open(gp_output_file_t *file, const char *path, bool force)
   return failed(path, error);
 }
 
-/* Gives the temporary file its final name. Uses rename() only with force, because another program may have
- * created the target meanwhile. Returns 0 or an errno. */
+/* Gives the temporary file its final name. Calls rename() only with `force`, because it would overwrite a
+ * target that another program has created meanwhile. Returns 0 or an errno. */
 static int put_in_place(const gp_output_file_t *file)
 {
   struct stat status;
   if (file->force && lstat(file->target, &status) == 0 && !S_ISREG(status.st_mode))
-    return EEXIST; /* now something that --force never replaces */
+    return EEXIST; /* the target is now not a regular file, which --force never replaces */
   if (file->force)
     return rename(file->temporary, file->target) ? errno : 0;
   if (link(file->temporary, file->target) == 0)
@@ -230,7 +231,7 @@ int gp_output_file_close(gp_output_file_t *file)
   bool is_taken = error == EEXIST;
   if (!error) {
     free(file->temporary);
-    file->temporary = NULL; /* was renamed */
+    file->temporary = NULL; /* the temporary file was renamed */
   }
   gp_output_file_discard(file);
   return !error ? 0 : is_taken && !force ? refuse_existing(path) : failed(path, error);

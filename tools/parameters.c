@@ -18,7 +18,7 @@ static int fold(char c)
   return c == '_' ? '-' : tolower((unsigned char)c);
 }
 
-/* Returns the edit distance; swapping two neighbours counts as one edit. Both texts have at most
+/* Returns the edit distance, in which swapping two neighbours is one edit. Both texts have at most
  * NAME_MAX_LENGTH characters. */
 static unsigned distance(const char *a, size_t rows, const char *b, size_t columns)
 {
@@ -52,7 +52,7 @@ const char *gp_suggest_nearest(const char *text, const char *const *names, size_
 {
   const char *nearest = NULL;
   size_t length = strlen(text);
-  unsigned best = length < 5 ? 2 : 3; /* a name further away is unlikely to be meant */
+  unsigned best = length < 5 ? 2 : 3; /* the user is unlikely to mean a name further away */
 
   if (length > NAME_MAX_LENGTH)
     return NULL;
@@ -128,7 +128,7 @@ bool gp_parameter_parse_moment(const char *text, gp_request_moment_t *ret_moment
   return true;
 }
 
-/* Returns the index of text among choices such as "live|peak", or -1. */
+/* Returns the index of `text` among `choices`, such as "live|peak", or -1 if it is none of them. */
 static int find_choice(const char *choices, const char *text)
 {
   int index = 0;
@@ -205,8 +205,8 @@ static int store(
   return 0;
 }
 
-/* Returns the parameter for argument[0..length), which is "--NAME" or "-L", and its table's values in
- * *ret_values. Returns NULL if no table has it. */
+/* Returns the parameter for argument[0..length), which is "--NAME" or "-L". Sets *ret_values to the values of
+ * the table that contains the parameter. Returns NULL if no table contains it. */
 static const gp_parameter_t *find(
     const gp_parameters_t *tables, size_t table_count, const char *argument, size_t length, void **ret_values)
 {

@@ -18,8 +18,8 @@
 #include "format/layout.h"
 
 #define HEAPS_PLACE  (offsetof(gp_record_header_t, sections) + GP_SECTION_HEAPS * sizeof(gp_section_place_t))
-#define LENGTH_BYTES 8 /* length field before the description's text */
-#define READS        8 /* an operation during one read is rare, during all eight next to impossible */
+#define LENGTH_BYTES 8 /* length field in front of the description's text */
+#define READS        8 /* one read may coincide with an operation, eight almost never do */
 
 static size_t read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 {
@@ -65,7 +65,7 @@ gp_look_result_t gp_record_look(int fd, gp_record_look_t *ret_look)
   return GP_LOOK_DONE;
 }
 
-/* Returns true if stats satisfies the invariants of a device without an operation in progress
+/* Returns true if `stats` satisfies the invariants that hold for a device unless an operation is in progress
  * (format/stats.h, pool/check.c). */
 static bool is_settled(const gp_stats_t *stats)
 {
@@ -87,8 +87,8 @@ static bool read_device(int fd, const gp_record_look_t *look, int ordinal, gp_de
          ret_device->is_known == 1;
 }
 
-/* Adds the counts of the threads' heaps to stats. Returns false if a heap was just adding its counts to
- * the device's statistics. */
+/* Adds the counts of the threads' heaps to `stats`. Returns false if a heap was adding its counts to the
+ * device's statistics at that moment. */
 static bool add_heaps(int fd, int ordinal, gp_stats_t *stats)
 {
   gp_section_place_t heaps;
@@ -108,8 +108,8 @@ static bool add_heaps(int fd, int ordinal, gp_stats_t *stats)
   return is_settled;
 }
 
-/* A heap adds its counts only while the device's statistics change, so those are read before and after the
- * heaps' counts. */
+/* A heap adds its counts to the device's statistics only while these change. So this reads the statistics
+ * before and after it reads the heaps' counts, and retries if they differ. */
 bool gp_record_look_device(
     int fd, const gp_record_look_t *look, int ordinal, gp_device_record_t *ret_device, bool *ret_is_settled)
 {
@@ -126,7 +126,7 @@ bool gp_record_look_device(
     *ret_is_settled &= memcmp(&own, &after.stats, sizeof(own)) == 0 && is_settled(&ret_device->stats);
   }
   if (!*ret_is_settled)
-    ret_device->stats = own; /* sums of two moments could be negative */
+    ret_device->stats = own; /* no heaps' counts: sums of different moments could be negative */
   gp_stats_join_peaks(&ret_device->stats);
   return true;
 }
@@ -142,8 +142,8 @@ typedef struct folder_id {
 typedef struct walk {
   gp_record_visit_fn visit;
   void *self;
-  bool is_of_all;      /* root reads the records of all users */
-  folder_id_t *walked; /* folders already walked: one folder may have several names */
+  bool is_of_all;      /* the user is root, who reads the records of all users */
+  folder_id_t *walked; /* folders already walked, because a folder may have several names */
   size_t walked_count;
 } walk_t;
 
@@ -184,7 +184,7 @@ static int visit_file(const walk_t *walk, int folder, gp_found_record_t *found)
   return error;
 }
 
-/* Registers a folder. Returns 0 if it has to be walked, EEXIST if it was walked before, or ENOMEM. */
+/* Adds a folder to the walked ones. Returns 0 if it was not walked yet, EEXIST if it was, or ENOMEM. */
 static int note_folder(walk_t *walk, const struct stat *status)
 {
   for (size_t i = 0; i < walk->walked_count; i++) {
@@ -198,7 +198,8 @@ static int note_folder(walk_t *walk, const struct stat *status)
   return 0;
 }
 
-/* Walks the folder of one user's records. The user must own it, and no other user may be able to enter it. */
+/* Walks the folder of one user's records. Skips it unless that user owns it and no other user can enter
+ * it. */
 static int walk_user(walk_t *walk, int root, const char *root_path, const char *name, const gp_place_t *place)
 {
   char path[GP_RECORD_FILE_PATH_BYTES];
@@ -228,8 +229,8 @@ static int walk_user(walk_t *walk, int root, const char *root_path, const char *
   return error;
 }
 
-/* Walks a folder that has a subfolder for each user. Takes ownership of root, a descriptor; -1: nothing to
- * walk. */
+/* Walks a folder that has a subfolder for each user. `root` is its descriptor, which this closes. If `root`
+ * is -1, does nothing. */
 static int walk_root(walk_t *walk, int root, const char *path, const gp_place_t *place)
 {
   char own[32];
@@ -279,8 +280,8 @@ static int walk_sessions(walk_t *walk)
   return error;
 }
 
-/* Walks /dev/shm of another place. Opens it folder by folder, because a link there would resolve in this
- * process's file system. */
+/* Walks /dev/shm of another process's file system. Opens each folder of the path separately, because a link
+ * there would resolve in this process's file system. */
 static int walk_place(walk_t *walk, const gp_place_t *place)
 {
   char path[64];
@@ -320,7 +321,7 @@ typedef struct reading {
   gp_record_look_t look;
 } reading_t;
 
-/* Makes the command from the recorded arguments, with the program's name instead of the first argument. */
+/* Builds the command from the recorded arguments, but replaces the first argument by the program's name. */
 void gp_machine_describe(const gp_record_look_t *look, gp_machine_process_t *process)
 {
   const gp_description_t *description = &look->description;

@@ -1,8 +1,8 @@
 /*
- * gpupool metrics: the memory of each pooled program, for Prometheus.
+ * gpupool metrics: reports the memory of each pooled program to Prometheus.
  *
- * Labels contain neither command lines nor paths: these may be secret, and each new value creates a new
- * series.
+ * Labels contain neither command lines nor paths, because these may be secret, and because each new value
+ * creates a new series.
  */
 #include "tools/machine/metrics.h"
 
@@ -17,10 +17,10 @@
 #include "tools/tool.h"
 
 typedef struct family {
-  const char *name; /* without the unit and _total */
+  const char *name; /* metric's name without the unit and _total */
   const char *unit; /* NULL: none */
   bool is_counter;
-  size_t offset; /* in gp_machine_device_t */
+  size_t offset; /* offset of the figure in gp_machine_device_t */
   const char *help;
 } family_t;
 
@@ -42,11 +42,11 @@ static const family_t families[] = {
 typedef struct chosen {
   const gp_ps_row_t *rows[GP_METRICS_ROWS];
   size_t count;
-  uint64_t left_out; /* other rows: beyond the limit, or of unknown pid or build */
+  uint64_t left_out; /* number of other rows: beyond the limit, or without known pid or figures */
 } chosen_t;
 
-/* Returns true if a row with the same labels was chosen before. Forged records could cause duplicate
- * labels, which are not allowed. */
+/* Returns true if a row with the same labels was already chosen. Forged records could cause duplicate labels,
+ * which the format does not allow. */
 static bool is_chosen(const chosen_t *chosen, const gp_ps_row_t *row)
 {
   for (size_t i = 0; i < chosen->count; i++) {
@@ -105,7 +105,7 @@ static void write_family(FILE *stream, const family_t *family, const chosen_t *c
   }
 }
 
-/* Returns true for the first row of a process. */
+/* Returns true if the row is the first one of its process. */
 static bool is_first(const chosen_t *chosen, size_t index)
 {
   for (size_t i = 0; i < index; i++) {

@@ -1,5 +1,5 @@
 /*
- * The HTTP server of `gpupool metrics --listen`. Uses libmicrohttpd, which is opened when first needed.
+ * The HTTP server of `gpupool metrics --listen`. Uses libmicrohttpd, which is opened when it is first needed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,23 +32,23 @@ typedef union endpoint {
 
 #define LIBRARY     "libmicrohttpd.so.12"
 #define CONNECTIONS 64
-#define REQUEST_MS  1000  /* from the connection to the end of the request */
-#define ANSWER_MS   10000 /* for the client to read the answer */
-#define PAUSE_MS    100   /* after the system refused to accept a connection */
+#define REQUEST_MS  1000  /* timeout from the connection to the end of the request */
+#define ANSWER_MS   10000 /* timeout for the client to read the answer */
+#define PAUSE_MS    100   /* pause after the system failed to accept a connection */
 #define TYPE        "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-/* A connection. It serves one request. */
+/* A connection, which serves a single request. */
 typedef struct client {
   int fd;      /* -1: the slot is free */
-  bool is_cut; /* was shut down; the library will close it soon */
+  bool is_cut; /* was shut down; libmicrohttpd will close it soon */
   bool is_answered;
-  uint64_t since_ms; /* start of the connection, or of its answer */
+  uint64_t since_ms; /* time when the connection or, later, its answer began */
 } client_t;
 
 typedef struct server {
   struct MHD_Daemon *daemon;
   int listening;
-  int ends; /* signalfd for the signals that end the server */
+  int ends; /* signalfd of the signals that end the server */
   uint64_t accepts_from_ms;
   client_t clients[CONNECTIONS];
 } server_t;
@@ -90,13 +90,13 @@ static uint64_t now_ms(void)
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Answers with a copy of text. */
+/* Queues an answer with a copy of `text`. */
 static enum MHD_Result answer_with(
     struct MHD_Connection *connection, unsigned status, const char *type, const char *text, size_t length)
 {
   struct MHD_Response *response = create_response(length, (void *)text, MHD_RESPMEM_MUST_COPY);
   if (!response)
-    return MHD_NO;                                                /* closes the connection */
+    return MHD_NO;                                                /* MHD_NO closes the connection */
   (void)add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type); /* optional: the text is valid without it */
   if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
     (void)add_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
@@ -119,7 +119,7 @@ static enum MHD_Result answer(void *self, struct MHD_Connection *connection, con
 
   const union MHD_ConnectionInfo *info = get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
   client_t *client = info ? info->socket_context : NULL;
-  if (*upload_bytes) { /* a body, which is ignored */
+  if (*upload_bytes) { /* part of a body, which the server ignores */
     *upload_bytes = 0;
     return MHD_YES;
   }
@@ -141,7 +141,7 @@ static enum MHD_Result answer(void *self, struct MHD_Connection *connection, con
   return result;
 }
 
-/* Called when the library has taken a connection or is about to close it. The library does both only in
+/* Called by libmicrohttpd after it has taken a connection, and before it closes one. It does both only during
  * calls from this file. */
 static void note_connection(void *self, struct MHD_Connection *connection, void **ret_client,
     enum MHD_ConnectionNotificationCode code)
@@ -165,15 +165,16 @@ static void note_connection(void *self, struct MHD_Connection *connection, void 
   }
 }
 
-/* Shuts a connection down. The library then reads the end of the client's data and closes the connection. */
+/* Shuts a connection down. libmicrohttpd then reads the end of the client's data, and closes the
+ * connection. */
 static void cut(client_t *client)
 {
   client->is_cut = true;
-  (void)shutdown(client->fd, SHUT_RDWR); /* the client may have gone already */
+  (void)shutdown(client->fd, SHUT_RDWR); /* fails if the client has already disconnected */
 }
 
-/* Returns true if a slot is free. Otherwise cuts the connection that has been silent longest, which soon
- * frees a slot. */
+/* Returns true if a slot is free. Otherwise cuts the connection that has been silent the longest, which soon
+ * frees its slot. */
 static bool make_room(server_t *server)
 {
   client_t *oldest = NULL;
@@ -199,9 +200,9 @@ static void accept_one(server_t *server)
     return;
   int fd = accept4(server->listening, &peer.any, &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd >= 0)
-    (void)add_connection(server->daemon, fd, &peer.any, bytes); /* closes it on failure */
+    (void)add_connection(server->daemon, fd, &peer.any, bytes); /* closes fd on failure */
   else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-    server->accepts_from_ms = now_ms() + PAUSE_MS; /* no descriptor or memory is available */
+    server->accepts_from_ms = now_ms() + PAUSE_MS; /* accept failed: no descriptor or memory is available */
 }
 
 static uint64_t end_of(const client_t *client)
@@ -219,8 +220,8 @@ static void cut_late(server_t *server)
   }
 }
 
-/* Returns milliseconds until the library or this file has to act, for poll(2), or -1 if there is nothing
- * to wait for. */
+/* Returns the timeout for poll(2): milliseconds until libmicrohttpd or this file has to act, or -1 for no
+ * timeout. */
 static int wait_ms(server_t *server)
 {
   const uint64_t now = now_ms();
@@ -237,8 +238,8 @@ static int wait_ms(server_t *server)
   return first == UINT64_MAX ? -1 : first <= now ? 0 : (int)(first - now);
 }
 
-/* Serves until a signal ends it. Reads what clients sent before it checks for timeouts, because answering
- * another client may have taken that time. */
+/* Serves clients until a signal ends the server. Reads what clients have sent before it checks for timeouts,
+ * because answering another client may have used up their time. */
 static void serve_all(server_t *server)
 {
   const union MHD_DaemonInfo *info = get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -248,15 +249,15 @@ static void serve_all(server_t *server)
   while (!waiting[0].revents) {
     waiting[2].fd = server->accepts_from_ms <= now_ms() ? server->listening : -1;
     if (poll(waiting, sizeof(waiting) / sizeof(waiting[0]), wait_ms(server)) < 0)
-      waiting[0].revents = waiting[2].revents = 0; /* stopped and continued, or no memory */
+      waiting[0].revents = waiting[2].revents = 0; /* stopped and continued, or no memory: poll again */
     if (waiting[2].revents)
       accept_one(server);
-    (void)run_daemon(server->daemon); /* an error affects one client, and closes its connection */
+    (void)run_daemon(server->daemon); /* an error concerns a single client, and closes its connection */
     cut_late(server);
   }
 }
 
-/* Returns a socket that listens at address, or -1 if that fails. */
+/* Returns a socket that listens at `address`, or -1 on failure. */
 static int listen_at(const struct sockaddr *address)
 {
   const int on = 1;
@@ -272,7 +273,7 @@ static int listen_at(const struct sockaddr *address)
     (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)); /* else "::" also listens on IPv4 */
   if (bind(fd, address, bytes) == 0 && listen(fd, SOMAXCONN) == 0)
     return fd;
-  (void)close(fd); /* it was never used */
+  (void)close(fd); /* the socket was never used */
   return -1;
 }
 
@@ -303,7 +304,7 @@ static int serve(const char *text, const struct sockaddr *address)
     gp_message(
         "metrics at http://%s%s/metrics; Control-C ends it", strchr(text, ':') ? "" : LOOPBACK ":", text);
     serve_all(&server);
-    (void)close(server.listening); /* connections that still wait are dropped */
+    (void)close(server.listening); /* drops connections that were not accepted yet */
   }
   if (server.daemon)
     stop_daemon(server.daemon);

@@ -30,7 +30,7 @@ char *gp_target_read(pid_t pid, const char *name)
     used += (size_t)got;
   close(fd);
   text[used] = '\0';
-  if (used == 0) { /* nothing, because the kernel denies access */
+  if (used == 0) { /* the kernel denies access, so nothing was read */
     free(text);
     return NULL;
   }
@@ -47,8 +47,8 @@ const char *gp_target_variable(const char *environment, const char *name)
   return NULL;
 }
 
-/* Returns the last number of a line in /proc/PID/status, or its second number if `second`; fallback if
- * there is no such line. */
+/* Returns the last number in the line that begins with `name` in `status` (/proc/PID/status), or the line's
+ * second number if `second`. Returns `fallback` if there is no such line. */
 static unsigned long number_in_status(
     const char *status, const char *name, bool second, unsigned long fallback)
 {
@@ -84,11 +84,11 @@ bool gp_target_has_user(const gp_target_t *target, uid_t user)
   return user == target->user || user == target->owner;
 }
 
-#define ID_DIGITS  64 /* length of a container id, in all runtimes that use control groups */
-#define ID_SHOWN   12 /* how much of it `docker ps` shows */
+#define ID_DIGITS  64 /* length of a container id in all runtimes that use control groups */
+#define ID_SHOWN   12 /* number of characters of the id that `docker ps` shows */
 #define UID_LENGTH 36 /* length of a pod's UID */
 
-/* Calls stat(2) for /proc/PID/NAME; follows links. */
+/* Calls stat(2) for /proc/PID/NAME, and follows links. */
 static bool stat_of(const char *pid, const char *name, struct stat *ret_status)
 {
   char path[64];
@@ -105,7 +105,7 @@ static bool read_place(const char *pid, gp_place_t *ret_place)
   return true;
 }
 
-/* Returns the index of the place, which is added if it is new, or SIZE_MAX without memory. */
+/* Returns the index of `place`, and adds it if it is new. Returns SIZE_MAX if memory runs out. */
 static size_t index_of(gp_processes_t *processes, const gp_place_t *place)
 {
   for (size_t i = processes->place_count; i-- > 0;) {
@@ -129,7 +129,7 @@ static int add(gp_processes_t *processes, const char *name, ino_t own_numbers)
   char intruder[4096];
 
   if (!read_place(name, &place) || !stat_of(name, "", &folder))
-    return 0; /* another user's, or it has ended */
+    return 0; /* the process belongs to another user, or has ended */
   if (stat_of(name, "ns/pid", &numbers) && numbers.st_ino != own_numbers)
     gp_target_find(place.pid, 0, intruder, &target);
   size_t index = index_of(processes, &place);
@@ -159,7 +159,7 @@ int gp_processes_read(gp_processes_t *processes)
   if (!folder || !read_place("self", &place) || !stat_of("self", "ns/pid", &own)) {
     if (folder)
       closedir(folder);
-    return 0; /* without /proc, processes cannot be distinguished */
+    return 0; /* returns no processes, because they cannot be distinguished without /proc */
   }
   place.pid = getpid();
   error = index_of(processes, &place) == SIZE_MAX ? ENOMEM : 0;
@@ -198,7 +198,7 @@ static bool has_mapped(pid_t pid, dev_t device, uint64_t inode)
   return found;
 }
 
-/* Returns the index of the first process with pid `inside`, or where it would be. */
+/* Returns the index of the first process with pid `inside`, or the index where it would be. */
 static size_t first_of(const gp_processes_t *processes, pid_t inside)
 {
   size_t low = 0, high = processes->count;
@@ -239,14 +239,14 @@ static void find_container(const char *groups, char *container)
   for (const char *at = groups; *at; at++) {
     size_t digits = hex_digits(at);
     if (digits == ID_DIGITS)
-      snprintf(container, GP_CONTAINER_BYTES, "%.*s", ID_SHOWN, at); /* the innermost wins */
+      snprintf(container, GP_CONTAINER_BYTES, "%.*s", ID_SHOWN, at); /* the last id is the innermost */
     at += digits;
     if (!*at)
       return;
   }
 }
 
-/* Finds "pod" followed by a UID, in which systemd replaces dashes by underscores. */
+/* Finds "pod" followed by a UID. systemd replaces the dashes of the UID by underscores. */
 static void find_pod(const char *groups, char *pod)
 {
   for (const char *at = groups; (at = strstr(at, "pod")); at++) {

@@ -14,7 +14,7 @@
 #include "tools/tool.h"
 
 /*
- * gpupool ps: the memory of each pooled program on this machine.
+ * gpupool ps: prints the memory of each pooled program on this machine.
  */
 
 #define SUM_BYTES 128
@@ -62,7 +62,7 @@ static const gp_words_form_t form = {
 
 static int parse_sort(const char *text, gp_ps_sort_t *ret_sort)
 {
-  if (strcmp(text, "held") == 0) /* the former name */
+  if (strcmp(text, "held") == 0) /* former name of "total" */
     text = gp_ps_sort_name(GP_PS_TOTAL);
   for (int sort = 0; sort < GP_PS_SORT_COUNT; sort++) {
     if (strcmp(text, gp_ps_sort_name((gp_ps_sort_t)sort)) == 0) {
@@ -176,7 +176,7 @@ int gp_command_ps(int argc, char **argv)
 }
 
 #define CELL_BYTES      64
-#define COMMAND_COLUMNS 24 /* kept free for the command when columns are dropped */
+#define COMMAND_COLUMNS 24 /* columns reserved for the command when other columns are dropped */
 #define LINE_BYTES      1024
 
 const char *gp_ps_sort_name(gp_ps_sort_t sort)
@@ -265,7 +265,7 @@ typedef enum column {
 static const char *const headings[COLUMN_COUNT] = {
     "PID", "USER", "DEV", "TOTAL", "PEAK", "CACHED", "PINNED", "LIMIT", "HITS", "OOM", "AGE", "CONTAINER"};
 
-/* In a narrow terminal these columns are dropped, in this order. */
+/* Columns that are dropped in a narrow terminal, in this order. */
 static const column_t yielding[] = {COLUMN_PINNED, COLUMN_CACHED, COLUMN_AGE, COLUMN_HITS, COLUMN_USER,
     COLUMN_CONTAINER, COLUMN_PEAK, COLUMN_LIMIT};
 
@@ -292,7 +292,7 @@ static char *format_user(uid_t user, char *buffer)
   return buffer;
 }
 
-/* Formats a size, or "" for 0. */
+/* Formats a size. The text for 0 is "". */
 static char *format_size(uint64_t bytes, char *buffer)
 {
   buffer[0] = '\0';
@@ -334,7 +334,7 @@ static const char *format_cell(const gp_ps_row_t *row, column_t column, uint64_t
   return buffer;
 }
 
-/* Computes the width of each column; 0 means that the column is left out. Returns the total width. */
+/* Computes the width of each column, which is 0 if the column is left out. Returns the total width. */
 static size_t measure(const gp_ps_table_t *table, uint64_t now_us, size_t *widths)
 {
   char cell[CELL_BYTES];
@@ -354,7 +354,7 @@ static size_t measure(const gp_ps_table_t *table, uint64_t now_us, size_t *width
   return sum;
 }
 
-/* Drops columns until the command fits. Writes the dropped headings to `missing`. */
+/* Drops columns until the command fits. Writes the headings of the dropped columns to `missing`. */
 static void make_room(const gp_ps_table_t *table, const gp_ps_look_t *look, size_t *widths, char *missing)
 {
   size_t sum = measure(table, look->now_us, widths) + (look->chosen == SIZE_MAX ? 0 : 2);
@@ -370,8 +370,8 @@ static void make_room(const gp_ps_table_t *table, const gp_ps_look_t *look, size
   }
 }
 
-/* Writes the marker that precedes each row if one is selected. Terminals without colour need it. Returns
- * its width. */
+/* If a row is selected, writes a marker or blanks at the start of the line. The marker is for terminals
+ * without colour. Returns its width. */
 static size_t begin_line(const gp_ps_look_t *look, bool is_chosen, char *line)
 {
   return look->chosen == SIZE_MAX ? 0 : (size_t)snprintf(line, LINE_BYTES, "%s", is_chosen ? "> " : "  ");
@@ -388,7 +388,7 @@ static bool is_left(column_t column)
   return column == COLUMN_USER || column == COLUMN_CONTAINER;
 }
 
-/* Prints a line and its last cell, which gets the remaining width. */
+/* Prints a line and its last cell, which may use the rest of the line. */
 static void print_end(
     const gp_ps_look_t *look, const gp_output_t *output, const char *line, size_t used, const char *text)
 {

@@ -1,5 +1,5 @@
 /*
- * gpupool recover: makes snapshots from the records that killed processes left.
+ * gpupool recover: makes snapshots from the records that killed processes left behind.
  */
 #include "tools/recover/recover.h"
 
@@ -78,8 +78,8 @@ void gp_left_list_fini(gp_left_list_t *list)
   memset(list, 0, sizeof(*list));
 }
 
-/* Copies a text of the record's description to buffer, or "?" if the record is from another build or lacks
- * it. */
+/* Copies the text `name` of the record's description to `buffer`. Writes "?" if the record is from another
+ * build or lacks the text. */
 static void read_text(const char *path, const char *name, char *buffer, size_t capacity)
 {
   gp_record_look_t look;
@@ -144,7 +144,7 @@ typedef struct request {
   bool strict;
   bool html;
   const char *output;
-  const char *pattern; /* GPUPOOL_OUTPUT, if output is NULL and it applies; else NULL */
+  const char *pattern; /* GPUPOOL_OUTPUT if it applies and `output` is NULL, else NULL */
   const char *what;    /* FILE or PID; NULL: the newest */
 } request_t;
 
@@ -185,7 +185,7 @@ static const gp_parameter_t parameters[] = {
 static const gp_words_form_t form = {
     "recover", parameters, sizeof(parameters) / sizeof(parameters[0]), INT_MAX, print_help};
 
-/* Validates the request. words contains FILE or PID. Returns 0 or, after a message, the exit status. */
+/* Validates the request. `words` contains FILE or PID. Returns 0 or, after a message, the exit status. */
 static int check(const request_t *request, char **words, int count)
 {
   if (count > 1)
@@ -200,7 +200,7 @@ static int check(const request_t *request, char **words, int count)
   return 0;
 }
 
-/* Writes the record's document to fd. Returns 0 or an errno. */
+/* Writes the record as a snapshot document to `fd`. Returns 0 or an errno. */
 static int write_document(const gp_record_t *record, int fd)
 {
   gp_json_t json;
@@ -214,14 +214,14 @@ static int write_document(const gp_record_t *record, int fd)
   return error;
 }
 
-/* Replaces a character that is not safe in a file name, because the text comes from the record, and users
- * pass names to shells. */
+/* Returns the character, or a replacement if it is not safe in a file name. The text comes from the record,
+ * and users pass file names to shells. */
 static char plain(char c)
 {
   return isalnum((unsigned char)c) || strchr("-_.", c) ? c : '_';
 }
 
-/* Returns the text of a GPUPOOL_OUTPUT placeholder for the recorded process (base/path.h). */
+/* Returns the text that replaces a GPUPOOL_OUTPUT placeholder for the recorded process (base/path.h). */
 static const char *placeholder_text(const gp_record_t *record, char letter, char *scratch, size_t capacity)
 {
   const gp_description_t *description = &record->document.description;
@@ -240,12 +240,12 @@ static const char *placeholder_text(const gp_record_t *record, char letter, char
     snprintf(scratch, capacity, "%llu", (unsigned long long)record->document.start_time_us / 1000000);
     return scratch;
   case 'n': return "1";
-  default: gp_assert(letter == 'r'); return record->document.reason; /* the pattern has been checked */
+  default: gp_assert(letter == 'r'); return record->document.reason; /* no other letter is valid */
   }
 }
 
-/* Makes the file name as the library would, with ".1", ".2" ... if the name is taken. Truncates long
- * names. */
+/* Makes the file name as the library would. If the name is taken, appends ".1", ".2" and so on. Truncates
+ * long names. */
 static void choose_name(const gp_record_t *record, const char *pattern, char *buffer, size_t capacity)
 {
   struct stat status;
@@ -264,7 +264,7 @@ static void choose_name(const gp_record_t *record, const char *pattern, char *bu
     snprintf(buffer + length, SUFFIX_BYTES, ".%d", i);
 }
 
-/* Writes the snapshot. Returns the exit status, after a message if it failed. */
+/* Writes the snapshot. Returns the exit status. If the status is not 0, a message was printed. */
 static int write_snapshot(const request_t *request, const gp_record_t *record, const char *source)
 {
   gp_output_file_t file;
@@ -301,7 +301,7 @@ static int recover_fd(const request_t *request, const char *path, int fd)
 {
   static gp_record_t record; /* too large for a stack */
   int status = GP_EXIT_INPUT;
-  gp_output_file_take_input(-1); /* as strict as for the library's snapshots, whatever the record's mode */
+  gp_output_file_take_input(-1); /* the strictest mode, as for the library's snapshots */
   if (!gp_record_read(fd, &record)) {
     gp_message("%s: %s", path, record.problem);
   } else {

@@ -16,7 +16,7 @@ void gp_canvas_fini(gp_canvas_t *canvas)
 
 void gp_canvas_set(gp_canvas_t *canvas, size_t x, size_t y)
 {
-  /* The bit of each dot in a braille pattern, by column and by row from the top. */
+  /* Bit of each dot in a braille pattern, by column from the left and row from the top. */
   static const uint8_t bits[GP_CANVAS_DOTS_WIDE][GP_CANVAS_DOTS_HIGH] = {
       {0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
   size_t column = x / GP_CANVAS_DOTS_WIDE, row = y / GP_CANVAS_DOTS_HIGH;
@@ -47,7 +47,7 @@ void gp_canvas_print_row(const gp_canvas_t *canvas, size_t row, bool utf8, FILE 
   for (size_t i = 0; i < columns; i++) {
     if (!cells[i] || !utf8)
       fputc(ascii[__builtin_popcount(cells[i])], stream);
-    else /* U+2800 plus the bits, in UTF-8 */
+    else /* Writes U+2800 plus the bits in UTF-8. */
       fprintf(stream, "\xe2%c%c", 0xa0 | cells[i] >> 6, 0x80 | (cells[i] & 0x3f));
   }
 }

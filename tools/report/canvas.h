@@ -1,6 +1,6 @@
 /*
- * A picture of dots drawn in text. A braille character shows 2 x 4 dots; an ASCII character shows how many
- * of its dots are set.
+ * Draws a picture of dots as text. A braille character shows 2 x 4 dots. An ASCII character shows only how
+ * many of its dots are set.
  */
 #ifndef GP_TOOLS_CANVAS_H
 #define GP_TOOLS_CANVAS_H
@@ -19,17 +19,17 @@ typedef struct gp_canvas {
   uint8_t *cells; /* a bit for each dot, in the order of Unicode's braille patterns */
 } gp_canvas_t;
 
-/* Makes an empty picture. Returns false without memory. Call fini in any case. */
+/* Makes an empty picture. Returns false if memory runs out. Call gp_canvas_fini in any case. */
 bool gp_canvas_init(gp_canvas_t *canvas, size_t columns, size_t rows);
 void gp_canvas_fini(gp_canvas_t *canvas);
 
-/* Sets the dot at x from the left and y from the bottom. Ignores dots outside of the picture. */
+/* Sets the dot `x` from the left and `y` from the bottom. Ignores dots outside of the picture. */
 void gp_canvas_set(gp_canvas_t *canvas, size_t x, size_t y);
 
 /* Returns true if no dot of the row is set. */
 bool gp_canvas_is_row_empty(const gp_canvas_t *canvas, size_t row);
 
-/* Writes one row (0 is the top) without a line end and without trailing blanks. */
+/* Writes one row, without a line end and without trailing blanks. Row 0 is the top. */
 void gp_canvas_print_row(const gp_canvas_t *canvas, size_t row, bool utf8, FILE *stream);
 
 #endif

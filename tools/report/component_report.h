@@ -1,5 +1,5 @@
 /*
- * Memory by component, as summary, sites and diff show it.
+ * Reports memory by component, for summary, sites and diff.
  */
 #ifndef GP_TOOLS_REPORT_COMPONENT_REPORT_H
 #define GP_TOOLS_REPORT_COMPONENT_REPORT_H
@@ -16,12 +16,13 @@ void gp_component_print(const gp_component_use_t *use, gp_output_t *output);
 /* Adds the content of gp_component_print to the device's JSON object. */
 void gp_component_json(const gp_component_use_t *use, cJSON *object);
 
-/* Prints memory that belongs to no site (by component), one line for each kind, below the sites: at
- * moments, or with at_peak at the peak. The other parameters are those of gp_unsited_use_find. */
+/* Prints the memory that belongs to no site below the sites of components, one line for each kind. With
+ * `at_peak` prints the memory at the peak, else at `moments`. The other parameters are those of
+ * gp_unsited_use_find. */
 void gp_unsited_print(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
     const gp_moments_t *peak, bool at_peak, gp_output_t *output);
 
-/* Adds the content of gp_unsited_print to object as "beside". */
+/* Adds the content of gp_unsited_print to `object`, as "beside". */
 void gp_unsited_json(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
     const gp_moments_t *peak, cJSON *object);
 

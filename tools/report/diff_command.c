@@ -1,5 +1,5 @@
 /*
- * gpupool diff: shows the differences between two snapshots.
+ * gpupool diff: prints the differences between two snapshots.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,14 +18,14 @@
 #include "tools/tool.h"
 
 #define SHOWN_SITES 15
-#define STAYS       5 /* components named in the sentence about what stays */
+#define STAYS       5 /* most components in the sentence about memory that stays in use */
 
 enum { SORT_LIVE, SORT_PEAK, SORT_TOTAL, SORT_COUNT, SORT_TEMPORARY };
 
 typedef struct own {
   int sort;
   int by;
-  uint64_t most; /* 0: all */
+  uint64_t most; /* most rows; 0: all */
 } own_t;
 
 static const gp_parameter_t parameters[] = {
@@ -63,14 +63,14 @@ static const struct {
 
 static const char *const by_names[] = {"function", "line", "module", "size", "component", "phase"};
 
-/* Returns the effective sort. By component, users ask what stays; otherwise they look for the difference
- * of the peaks. */
+/* Returns the effective sort. The default for components is the live memory, because users then ask what
+ * stays in use. Otherwise it is the peak, because users look for the difference of the peaks. */
 static int sort_of(const own_t *own)
 {
   return own->sort >= 0 ? own->sort : own->by == GP_SITE_BY_COMPONENT ? SORT_LIVE : SORT_PEAK;
 }
 
-/* A site that is in one or both snapshots. */
+/* A site that occurs in one or both snapshots. */
 typedef struct pair {
   const char *name;
   uint64_t before;
@@ -79,7 +79,7 @@ typedef struct pair {
   bool is_said;
 } pair_t;
 
-/* Formats a difference as "+1.2 GiB" or "-3", or "0" if there is none. Returns buffer. */
+/* Formats a difference as "+1.2 GiB", "-3" or "0". Returns `buffer`. */
 static char *change_text(uint64_t before, uint64_t after, char *(*format)(uint64_t, char *), char *buffer)
 {
   buffer[0] = after < before ? '-' : '+';
@@ -89,7 +89,7 @@ static char *change_text(uint64_t before, uint64_t after, char *(*format)(uint64
   return buffer;
 }
 
-/* Formats the change as a share of `before`, or "new" or "gone". Returns buffer. */
+/* Formats the change relative to `before`, or "new" or "gone". Returns `buffer`. */
 static char *share_text(uint64_t before, uint64_t after, char *buffer)
 {
   if (!before || !after)
@@ -105,10 +105,10 @@ static char *share_text(uint64_t before, uint64_t after, char *buffer)
  * Figures
  */
 
-/* A device in one snapshot. */
+/* A device as it is in one of the snapshots. */
 typedef struct side {
   const gp_snapshot_t *snapshot;
-  const gp_snapshot_device_t *device; /* NULL: the snapshot lacks it */
+  const gp_snapshot_device_t *device; /* NULL if the snapshot lacks the device */
   gp_stats_t stats;
 } side_t;
 
@@ -125,14 +125,14 @@ static side_t side_of(const gp_snapshot_t *snapshot, int ordinal)
   return side;
 }
 
-/* Returns true if the statistic is known to degree least: GP_KNOWN_AT_END for a current value, else
- * GP_KNOWN. */
+/* Returns true if the statistic is known at least to the degree `least`: GP_KNOWN_AT_END for a current value,
+ * otherwise GP_KNOWN. */
 static bool knows(const side_t *side, size_t stat, gp_known_t least)
 {
   return !side->device || gp_stats_known(side->snapshot, side->device, stat) >= least;
 }
 
-/* Called for each figure. name is that of the statistic, for gauges followed by .peak or .current. */
+/* Called for each figure. `name` is the statistic's name; for gauges, ".peak" or ".current" is appended. */
 typedef void (*figure_fn)(
     void *arg, const char *name, const char *words, bool is_bytes, value_t before, value_t after);
 
@@ -246,8 +246,8 @@ static int compare_pairs(const void *a, const void *b)
   return strcmp(x->name, y->name);
 }
 
-/* Adds memory that belongs to no site (by component), at the end or at the peak. Returns false without
- * memory. */
+/* Adds memory that belongs to no component's site, at the end or at the peak. Returns false if memory runs
+ * out. */
 static bool add_unsited(const gp_unsited_use_t *unsited, int sort, pair_t **pairs, size_t *count)
 {
   gp_unsited_row_t before[GP_UNSITED_ROWS], after[GP_UNSITED_ROWS];
@@ -269,13 +269,14 @@ static bool add_unsited(const gp_unsited_use_t *unsited, int sort, pair_t **pair
   return true;
 }
 
-/* Joins the two snapshots' sites by name, and adds memory that belongs to no site (beside; NULL: none).
- * Returns the pairs, which the caller frees and which borrow names from sites, or NULL without memory. */
+/* Joins the sites of both snapshots by name, and adds memory that belongs to no site (`unsited`; NULL: none).
+ * Returns the pairs, which the caller frees, or NULL if memory runs out. The pairs borrow their names from
+ * the sites. */
 static pair_t *join(const gp_sites_t *sites, const gp_unsited_use_t *unsited, int sort, size_t *ret_count)
 {
   gp_hash_index_t index = {.count = 0};
   size_t count = 0;
-  pair_t *pairs = calloc(1, sizeof(*pairs)); /* so that it is not NULL if there are no pairs */
+  pair_t *pairs = calloc(1, sizeof(*pairs)); /* not NULL, even if there are no pairs */
   bool failed = !pairs;
 
   for (int i = 0; !failed && i < 2; i++) {
@@ -294,15 +295,16 @@ static pair_t *join(const gp_sites_t *sites, const gp_unsited_use_t *unsited, in
   }
   if (count > 1)
     qsort(pairs, count, sizeof(*pairs), compare_pairs);
-  /* Among components, unchanged ones stay in the list, because they answer what stays. */
+  /* Removes pairs without a difference. Keeps components that are still in use, because they show what
+   * stays. */
   while (count > 0 && difference(&pairs[count - 1]) == 0 && !(unsited && pairs[count - 1].after))
     count--;
   *ret_count = count;
   return pairs;
 }
 
-/* Prints what uses the devices' memory in the second snapshot, largest first: for example what stays while
- * a server sleeps. */
+/* Prints what uses the devices' memory in the second snapshot, largest first. It shows, for example, what
+ * stays in use while a server sleeps. */
 static void print_stays(pair_t *pairs, size_t count, gp_output_t *output)
 {
   gp_sentence_t text = {.used = 0};
@@ -407,7 +409,7 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 
   int error = make_sites(inputs, (gp_site_by_t)own->by, sites, unsited);
   if (!error && sites[0].by != sites[1].by && sites[0].count && sites[1].count) {
-    /* One snapshot has no stacks, so compare by size, which both have. */
+    /* One snapshot has no stacks. Both have sizes, so compare by size. */
     gp_sites_fini(&sites[0]);
     gp_sites_fini(&sites[1]);
     error = make_sites(inputs, GP_SITE_BY_SIZE, sites, unsited);

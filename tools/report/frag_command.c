@@ -1,5 +1,5 @@
 /*
- * gpupool frag: maps the memory that the pool has reserved, and shows what fragmentation costs.
+ * gpupool frag: prints a map of the memory that the pool has reserved, and what fragmentation costs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 #define BAR_MOST     512
 
 typedef struct own {
-  uint64_t most; /* 0: all */
+  uint64_t most; /* most rows; 0: all */
 } own_t;
 
 /* The inputs of the report. */
@@ -63,9 +63,9 @@ static const gp_request_form_t form = {
 };
 
 static const struct {
-  const char *name; /* in JSON */
+  const char *name; /* key in JSON */
   const char *words;
-  const char *mark; /* in the legend of a map */
+  const char *mark; /* character in the legend of a map */
   const char *utf8;
   char ascii;
 } states[] = {
@@ -81,16 +81,16 @@ static double ratio(uint64_t part, uint64_t whole)
   return whole ? (double)part / (double)whole : 0;
 }
 
-/* Returns the share of idle memory outside of the largest idle block. An idle block that is a whole driver
- * allocation serves only requests of about its size; this shows that loss. */
+/* Returns the share of idle memory that is outside of the largest idle block. An idle block that is a whole
+ * driver allocation serves only requests of about its own size. This figure shows the loss. */
 static double fragmentation(const gp_map_device_t *device)
 {
   uint64_t idle = device->states[GP_SNAPSHOT_IDLE].bytes;
   return idle ? 1 - ratio(device->largest_idle, idle) : 0;
 }
 
-/* Finds the failed request and the largest idle block at that time. Returns false if the map does not show
- * the moment when device ran out of memory. */
+/* Finds the size of the failed request, and the largest idle block at that time. Returns false if the map
+ * does not show the moment when the device ran out of memory. */
 static bool find_request(
     const view_t *view, const gp_map_device_t *device, uint64_t *ret_requested, uint64_t *ret_largest)
 {
@@ -131,7 +131,8 @@ static void put_cells(gp_output_t *output, gp_snapshot_state_t state, size_t cou
   }
 }
 
-/* Draws a group's states in order and in proportion. Each state that occurs gets at least one cell. */
+/* Draws the states of a group in order and in proportion to their counts. Each state that occurs gets at
+ * least one cell. */
 static void draw_group(const gp_map_group_t *group, size_t cells, gp_output_t *output)
 {
   size_t widths[STATE_COUNT] = {0}, sum = 0, widest = 0;
@@ -143,13 +144,13 @@ static void draw_group(const gp_map_group_t *group, size_t cells, gp_output_t *o
     sum += widths[state];
     widest = widths[state] > widths[widest] ? state : widest;
   }
-  widths[widest] += cells - sum; /* the widest can spare cells; unsigned wrap is intended */
+  widths[widest] += cells - sum; /* the widest state can spare cells; the unsigned wrap is intended */
   for (size_t state = 0; state < STATE_COUNT; state++)
     put_cells(output, (gp_snapshot_state_t)state, widths[state]);
 }
 
-/* Draws a segment by address. A cell shows the state that covers most of it; on a tie, allocated memory
- * before freed memory before idle memory. */
+/* Draws a segment by address. A cell shows the state that covers most of it. If several states cover the same
+ * amount, allocated comes before freed, and freed before idle. */
 static void draw_segment(
     const gp_map_t *map, const gp_map_segment_t *segment, size_t cells, gp_output_t *output)
 {
@@ -196,8 +197,8 @@ static void print_group(const gp_map_group_t *group, size_t cells, gp_output_t *
   fputc('\n', output->stream);
 }
 
-/* Prints split segments and groups of unsplit ones, sorted by bytes with the largest first, so that a
- * limit omits the smallest. */
+/* Prints split segments, and groups of unsplit segments. Sorts them by bytes with the largest first, so that
+ * a limit omits the smallest. */
 static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint64_t most, gp_output_t *output)
 {
   size_t cells = bar_cells(output), rows = 0, all = device->group_count + device->split_count;
@@ -224,7 +225,8 @@ static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint6
     fprintf(output->stream, "and %s; -n 0 shows all\n", GP_AS_PLURAL(all - rows, "smaller row"));
 }
 
-/* Returns the idle bytes that can be released to the driver: those in segments without a block in use. */
+/* Returns the idle bytes that the pool can release to the driver. These are in segments that have no block in
+ * use. */
 static uint64_t idle_in_whole_segments(const gp_map_device_t *device)
 {
   uint64_t bytes = 0;
@@ -365,13 +367,13 @@ static void add_device(cJSON *item, const view_t *view, const gp_map_device_t *d
     add_segment(gp_json_add_item(split), view->map, &view->map->segments[device->split[i]]);
 }
 
-/* Returns true if the device's reserved memory at that moment is known, so that there is a map. */
+/* Returns true if the device has a map: its reserved memory at that moment is known. */
 static bool is_known(const view_t *view, int device)
 {
   return gp_memory_knows_reserved(view->lifetimes, view->moments, device);
 }
 
-/* Names the selected devices without a map. Returns false if there are any. */
+/* Prints which of the selected devices have no map. Returns false if there are any. */
 static bool print_unknown(const view_t *view, gp_output_t *output)
 {
   const gp_snapshot_t *snapshot = view->input->snapshot;

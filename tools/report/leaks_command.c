@@ -1,5 +1,5 @@
 /*
- * gpupool leaks: shows what was not freed, or what grows.
+ * gpupool leaks: lists memory that was not freed, or memory that grows.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 typedef struct own {
   const char *suppressions;
   uint64_t error_exitcode; /* UINT64_MAX: not given */
-  uint64_t most;           /* 0: all */
+  uint64_t most;           /* most rows; 0: all */
 } own_t;
 
 static const gp_parameter_t parameters[] = {
@@ -45,13 +45,14 @@ static const gp_request_form_t form = {
     .statuses = "with --error-exitcode, N: findings;\n",
 };
 
-/* The words for the findings. At the exit, unfreed memory is leaked; earlier, the program may still free it.
- * A killed program never freed its memory, and tests that fail on leaks should fail on that too. */
+/* The words for the findings. In a snapshot from the program's exit, unfreed memory is leaked. In an earlier
+ * one, the program may still free it. A killed program never freed its memory; this counts as a leak as well,
+ * so that tests that fail on leaks fail. */
 typedef struct words {
   const char *title; /* "LEAK" */
   const char *done;  /* "leaked" */
   bool is_leak;
-  bool is_of_two; /* two snapshots are compared */
+  bool is_of_two; /* true if two snapshots are compared */
 } words_t;
 
 static words_t words_of(const gp_report_input_t *inputs, int count)
@@ -66,15 +67,15 @@ static words_t words_of(const gp_report_input_t *inputs, int count)
   return (words_t){"LIVE", "allocated", false, false};
 }
 
-/* Subtracts from the bytes that may still be written; 0 means too many. Limits the output, because stacks
- * share frames but are written in full. */
+/* Subtracts `bytes` from *left, the number of bytes that may still be written, but not below 0. The limit is
+ * needed because stacks share frames but are printed in full. */
 static void take(uint64_t *left, size_t bytes)
 {
   *left = bytes < *left ? *left - bytes : 0;
 }
 
-/* Returns the thread that allocated all blocks of the leak, or NULL if there are several, if it is
- * unknown, or if the program has only one thread. */
+/* Returns the thread that allocated all blocks of the leak. Returns NULL if several threads did, if the
+ * thread is unknown, or if the program has only one thread. */
 static const cJSON *thread_of(const gp_leak_t *leak)
 {
   const cJSON *threads = cJSON_GetObjectItemCaseSensitive(leak->snapshot->root, "threads");
@@ -84,7 +85,7 @@ static const cJSON *thread_of(const gp_leak_t *leak)
   return cJSON_GetArrayItem(threads, leak->thread);
 }
 
-/* Formats " by thread loader (4711)", " by several threads" or "". Returns buffer. */
+/* Formats " by thread loader (4711)", " by several threads" or "". Returns `buffer`. */
 static char *describe_thread(const gp_leak_t *leak, char *buffer, size_t capacity)
 {
   const cJSON *thread = thread_of(leak);
@@ -98,8 +99,8 @@ static char *describe_thread(const gp_leak_t *leak, char *buffer, size_t capacit
   return buffer;
 }
 
-/* Returns why there is no stack. With GPUPOOL_STACKS=auto, small blocks have one only if they needed the
- * driver. */
+/* Returns a text that says why there is no stack. With GPUPOOL_STACKS=auto, a small block has a stack only if
+ * the library called the driver for it. */
 static const char *no_stack(const gp_leak_t *leak)
 {
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(leak->snapshot->root, "settings");

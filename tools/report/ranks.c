@@ -29,7 +29,7 @@ static void add_marks(gp_rank_t *rank, const cJSON *list)
   uint64_t time_ns;
 
   if (cJSON_GetArraySize(list) >= GP_MARKS_MAX - 1)
-    return; /* earlier marks are lost, maybe with the same name */
+    return; /* the list is full, so earlier marks are lost, perhaps with the same name */
   cJSON_ArrayForEach(item, list)
   {
     gp_rank_mark_t mark;

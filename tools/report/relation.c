@@ -18,7 +18,8 @@ static const cJSON *process_of(const gp_report_input_t *input)
   return cJSON_GetObjectItemCaseSensitive(input->snapshot->root, "process");
 }
 
-/* Returns the name of the program or, for a Python interpreter, of its script; "" if unknown. Borrowed. */
+/* Returns the program's name or, for a Python interpreter, its script's name; "" if unknown. The text is
+ * borrowed. */
 static const char *program_of(const gp_report_input_t *input)
 {
   const cJSON *process = process_of(input), *word;

@@ -1,5 +1,5 @@
 /*
- * gpupool replay: shows how the pool would have served the requests of a recording.
+ * gpupool replay: simulates how the pool would have served the requests of a recording.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +61,7 @@ static int simulate(gp_replay_t *replay, const own_t *own, const char *type)
   return error ? out_of_memory(replay->file) : 0;
 }
 
-/* Simulates all choices of GPUPOOL_TYPE one after the other. */
+/* Simulates the recording with each value of GPUPOOL_TYPE in turn. */
 static int simulate_all(gp_replay_t *replay, const own_t *own)
 {
   const char *choices = gp_option_table[GP_OPTION_type].syntax;
@@ -104,7 +104,7 @@ static int replay_file(
   return status;
 }
 
-/* Replays all files. An unreadable file ends the command, and nothing is printed. */
+/* Replays all files. If a file cannot be read, ends the command without printing a result. */
 static int report(const gp_request_t *request, const void *arg, gp_output_t *output, cJSON *object)
 {
   const own_t *own = arg;
@@ -113,7 +113,7 @@ static int report(const gp_request_t *request, const void *arg, gp_output_t *out
   int status = 0;
 
   int silent = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  gp_log_init(0, silent); /* drops the pool's messages, which are meant for a program's user */
+  gp_log_init(0, silent); /* drops the pool's messages, which are meant for the user of a program */
   for (int i = 0; i < request->file_count && !status; i++)
     status = replay_file(request, own, i, output, list);
   return status;

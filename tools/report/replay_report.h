@@ -20,7 +20,7 @@ typedef struct gp_replay_result {
 typedef struct gp_replay {
   const char *file; /* as typed; "stdin" for - */
   gp_workload_t workload;
-  uint64_t capacity; /* as typed; 0: not given */
+  uint64_t capacity; /* memory of a device, as typed; 0: not given */
   bool is_last;
   gp_replay_result_t *results;
   size_t result_count;

@@ -52,7 +52,7 @@ static void print_heading(const gp_replay_t *replay, gp_output_t *output)
   fputc('\n', output->stream);
 }
 
-/* A row of the table. A ratio of 0 means unknown. */
+/* A row of the table. A ratio of 0 means that it is unknown. */
 typedef struct row {
   const char *type;
   uint64_t held;
@@ -102,7 +102,7 @@ static void add_result(
   add_row(table, &row);
 }
 
-/* Adds the recorded pool's figures from its own statistics. Returns false if they are unknown. */
+/* Adds the figures of the recorded pool, from its own statistics. Returns false if they are unknown. */
 static bool add_recorded(const gp_replay_t *replay, gp_table_t *table)
 {
   row_t row = {.type = "recorded"};

@@ -123,17 +123,17 @@ void gp_report_json_files(cJSON *object, const gp_report_input_t *inputs, int co
     add_rebuilt(list, inputs[i].snapshot);
 }
 
-/* How a command reports its files. */
+/* The way in which a command reports its files. */
 typedef struct kind {
   unsigned columns;
   bool each;
   gp_report_fn report;
-  gp_report_files_fn report_files; /* used instead of report; else NULL */
-  gp_report_is_fn is_side_by_side; /* NULL: never */
-  gp_report_end_fn end;            /* called after the last file; may be NULL */
+  gp_report_files_fn report_files; /* called instead of `report` if not NULL */
+  gp_report_is_fn is_side_by_side; /* NULL: never side by side */
+  gp_report_end_fn end;            /* called after the last file; NULL: none */
 } kind_t;
 
-/* Reports one file. With --json appends its object to list; list may be NULL. */
+/* Reports one file. With --json appends the file's object to `list`, which may be NULL. */
 static int report_one(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
     int index, gp_output_t *output, cJSON *list, int *findings)
 {
@@ -151,8 +151,8 @@ static int report_one(const gp_request_t *request, const void *own, unsigned col
   return result;
 }
 
-/* Reports the files one by one, so that only one is in memory. Sets *ret_shown to the number of files
- * reported. */
+/* Reports the files one after another, so that only one is in memory. Adds the number of reported files to
+ * *ret_shown. */
 static int report_each(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
     gp_output_t *output, cJSON *root, int *findings, int *ret_shown)
 {
@@ -166,13 +166,13 @@ static int report_each(const gp_request_t *request, const void *own, unsigned co
   return status;
 }
 
-/* What the processes share that report files side by side. */
+/* Data that is shared by the processes that report files side by side. */
 typedef struct side {
   const gp_request_t *request;
   const void *own;
   const kind_t *kind;
   gp_output_t *output;
-  int *statuses; /* shared, by file: exit status plus one; 0: the process was killed */
+  int *statuses; /* in shared memory, by file: exit status + 1; 0: the process was killed */
 } side_t;
 
 static void report_unsited(void *self, size_t number)
@@ -297,7 +297,7 @@ int gp_report_run_files(
   return parse_and_run(form, argc, argv, own, &kind);
 }
 
-/* Prints a word for a shell, quoted unless it consists of the plain characters. */
+/* Prints a word for a shell. Quotes it unless it consists of plain characters only. */
 static void print_word(FILE *stream, const char *word)
 {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./%@";

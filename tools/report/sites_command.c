@@ -1,5 +1,5 @@
 /*
- * gpupool sites: shows which code allocates memory.
+ * gpupool sites: lists the code that allocates memory.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,14 +21,14 @@
 enum { SORT_LIVE, SORT_PEAK, SORT_TOTAL, SORT_COUNT, SORT_TEMPORARY };
 
 typedef struct own {
-  int sort; /* -1: depends on the snapshot */
+  int sort; /* sort key; -1: default, which depends on the snapshot */
   int by;
-  uint64_t most; /* 0: all */
+  uint64_t most; /* most rows; 0: all */
   const char *focus;
   const char *ignore;
   bool tree;
   bool full;
-  gp_sites_ranks_t *ranks; /* used for many files */
+  gp_sites_ranks_t *ranks; /* table of all files, if there are many */
 } own_t;
 
 /* The inputs of the report. */
@@ -36,7 +36,7 @@ typedef struct view {
   const gp_report_input_t *input;
   const gp_lifetimes_t *lifetimes;
   const gp_filter_t *filter;
-  const gp_moments_t *moments; /* the moment of "live" */
+  const gp_moments_t *moments; /* the moment that "live" refers to */
   const gp_sites_t *sites;
   int sort;
 } view_t;
@@ -125,8 +125,8 @@ static double share(const gp_site_amount_t *part, const gp_site_amount_t *whole,
   return of ? (double)(by_count ? part->count : part->bytes) / (double)of : 0;
 }
 
-/* Returns the peak in the statistics if it was higher than any recorded one, and thus before the events;
- * else 0. */
+/* Returns the peak in the statistics if it is higher than the peak of the events, because it was then before
+ * the events. Otherwise returns 0. */
 static uint64_t earlier_peak(const gp_snapshot_t *snapshot, const gp_site_peak_t *peak)
 {
   for (size_t i = 0; snapshot->recorded_since_ns && i < snapshot->device_count; i++) {
@@ -137,7 +137,7 @@ static uint64_t earlier_peak(const gp_snapshot_t *snapshot, const gp_site_peak_t
   return 0;
 }
 
-/* Returns true if the sites of many files go into one table. */
+/* Returns true if there are so many files that their sites go into one table. */
 static bool is_together(const gp_report_input_t *input)
 {
   const own_t *own = input->own;
@@ -183,14 +183,15 @@ static void print_peaks(const view_t *view, gp_output_t *output)
         output, "", "The events have no times, so what one device used at the peak of another is unknown.");
 }
 
-/* Returns the measure whose count is shown next to the bytes: blocks for memory in use, calls for all
- * other sorts. */
+/* Returns the measure whose count is shown next to the bytes: blocks for memory in use, calls for all other
+ * sorts. */
 static gp_site_measure_t counted(int sort)
 {
   return sort == SORT_LIVE || sort == SORT_PEAK ? sorts[sort].measure : GP_SITE_TOTAL;
 }
 
-/* Formats how many blocks a site has freed; "none" if it has blocks in use but freed none. */
+/* Formats how many blocks a site has freed. Writes "none" if the site has blocks in use and is known to have
+ * freed none, and "-" if the number is unknown or there are no blocks. */
 static char *freed_text(const gp_site_amount_t *flat, bool knows_frees, char *buffer)
 {
   if (flat->freed || !flat->count || !knows_frees)
@@ -212,7 +213,7 @@ static void add_site(
   amount_text(flat, by_count, flat_text);
   amount_text(cumulative, by_count, cumulative_text);
   freed_text(flat, knows_frees, freed);
-  /* Leaves columns empty that have no heading. */
+  /* Leaves cells empty in columns that have no heading. */
   gp_table_row(table, flat_text, GP_AS_PERCENT(share(flat, sum, by_count)), is_size ? "" : cumulative_text,
       is_size ? "" : GP_AS_PERCENT(share(cumulative, sum, by_count)), count, is_total ? "" : freed,
       site->name, NULL);
@@ -265,7 +266,7 @@ static void print_text(const view_t *view, uint64_t most, gp_output_t *output)
   bool is_total = counted(sort) == GP_SITE_TOTAL;
   gp_table_row(&table, "flat", "flat%", is_size ? "" : "cum", is_size ? "" : "cum%",
       is_total ? "calls" : "blocks", is_total ? "" : "freed", by_names[sites->by], NULL);
-  for (size_t i = 0; i < sites->count; i++) { /* sites without memory are last */
+  for (size_t i = 0; i < sites->count; i++) { /* sites without memory come last, so stop there */
     const gp_site_amount_t *cumulative = &sites->sites[i].cumulative[sorts[sort].measure];
     there += (sorts[sort].by_count ? cumulative->count : cumulative->bytes) > 0;
   }
@@ -311,7 +312,7 @@ static void add_held(cJSON *object, const char *name, const view_t *view, bool i
       "how many other blocks were freed; null: frees are not recorded");
 }
 
-/* Adds the amounts of all measures. Without a history, only memory that was allocated when the file was
+/* Adds the amounts of all measures. If the snapshot has no history, only the memory in use when it was
  * written is known. */
 static void add_amounts(cJSON *object, const char *name, const view_t *view, const gp_site_amount_t *amounts)
 {

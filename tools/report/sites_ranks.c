@@ -59,7 +59,7 @@ static int compare_ranks(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* Returns true if each file has a rank number that no other file has. */
+/* Returns true if each file has a rank number, and no two files have the same. */
 static bool has_ranks(const gp_sites_ranks_t *ranks)
 {
   int64_t *numbers = malloc(ranks->file_count * sizeof(*numbers));
@@ -80,7 +80,8 @@ static char *amount_text(const gp_sites_ranks_t *ranks, uint64_t amount, char *b
   return ranks->by_count ? gp_number_count(amount, buffer) : gp_size_format(amount, buffer);
 }
 
-/* Formats the rank or file number of an extreme, or "-" if all files have the same amount. Returns buffer. */
+/* Formats the rank or file number of the smallest or largest amount, or "-" if all files have the same
+ * amount. Returns `buffer`. */
 static char *number_text(
     const gp_sites_ranks_t *ranks, const gp_ranks_site_t *site, size_t file, bool by_rank, char *buffer)
 {

@@ -6,7 +6,7 @@
 #include "base/size.h"
 #include "tools/tool.h"
 
-#define SHOWN_SHARE 0.01 /* share of all; smaller callers are not shown */
+#define SHOWN_SHARE 0.01 /* callers with a smaller share of all memory are not shown */
 #define MOST_INDENT 24
 
 typedef struct printing {

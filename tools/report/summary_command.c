@@ -1,5 +1,5 @@
 /*
- * gpupool summary: shows what happened, from snapshots.
+ * gpupool summary: reports what happened in programs, from their snapshots.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 typedef struct own {
   bool full;
   uint64_t most;
-  gp_overview_t *overview; /* used for many files */
+  gp_overview_t *overview; /* table of all files, if there are many */
 } own_t;
 
 static const gp_parameter_t parameters[] = {

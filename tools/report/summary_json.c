@@ -1,5 +1,5 @@
 /*
- * The summary in JSON. If an allocation fails, the member is missing, and the caller's print fails.
+ * Builds the summary in JSON. If an allocation fails, the member is missing, and the caller's print fails.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "tools/report/summary_report.h"
 #include "tools/symbols/frame_parts.h"
 
-/* Adds a copy of a member, or null if it is missing or of another kind (cJSON_String, ...). */
+/* Adds a copy of a member. Adds null if the member is missing or is not of that kind (cJSON_String, ...). */
 static void add_copy(cJSON *object, const char *name, const cJSON *from, int kind)
 {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
@@ -24,7 +24,7 @@ static void add_copy(cJSON *object, const char *name, const cJSON *from, int kin
     cJSON_AddNullToObject(object, name);
 }
 
-/* Like add_copy, for a list or object whose members must all be texts. */
+/* Like add_copy, but for a list or object whose members must all be texts. */
 static void add_texts(cJSON *object, const char *name, const cJSON *from, int kind)
 {
   const cJSON *list = cJSON_GetObjectItemCaseSensitive(from, name), *item;
@@ -130,7 +130,7 @@ static void add_gauge(cJSON *object, const gp_gauge_t *gauge, gp_known_t known)
   GP_PUT_UINT_OR_NULL(object, "freed", known == GP_KNOWN, gauge->freed, "the sum of all decreases");
 }
 
-/* scripts/make-reports.py takes the statistics from format/stats.def. */
+/* scripts/make-reports.py reads the statistics' names from format/stats.def. */
 static void add_stats(cJSON *object, const gp_snapshot_t *snapshot, const gp_snapshot_device_t *device)
 {
 #define KNOWN(name)      gp_stats_known(snapshot, device, offsetof(gp_stats_t, name))

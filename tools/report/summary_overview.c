@@ -16,7 +16,7 @@
 
 #define FILE_COLUMNS 27
 
-/* Adds the codes of warnings and errors, each once: "oom, growth". */
+/* Appends the codes of warnings and errors, each code once: "oom, growth". */
 static void add_codes(const gp_findings_t *findings, gp_sentence_t *text)
 {
   for (size_t i = 0; i < findings->count; i++) {
@@ -78,7 +78,7 @@ void gp_overview_set(gp_overview_row_t *row, const gp_findings_t *findings)
   row->file = summary->file;
 }
 
-/* Moves the filled rows to the front, in their order. */
+/* Moves the filled rows to the front, and keeps their order. */
 static void drop_empty_rows(gp_overview_t *overview)
 {
   size_t kept = 0;
@@ -95,7 +95,7 @@ static int compare_bytes(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* Returns the median of a column, or 0 without memory. */
+/* Returns the median of a column, or 0 if memory runs out. */
 static uint64_t median_of(const gp_overview_t *overview, size_t offset)
 {
   uint64_t median = 0, *column = malloc((overview->count + 1) * sizeof(*column));
@@ -124,7 +124,7 @@ static int compare_rows(const void *a, const void *b)
     return grade_y - grade_x;
   if (x->apart != y->apart)
     return x->apart < y->apart ? 1 : -1;
-  return strverscmp(x->file, y->file); /* rank2 before rank10 */
+  return strverscmp(x->file, y->file); /* puts rank2 before rank10 */
 }
 
 static void print_hits(uint64_t hits, uint64_t misses, char *buffer)
@@ -146,7 +146,7 @@ static void add_row(gp_names_t *names, const gp_overview_row_t *row, gp_table_t 
 
 #define RANGE_BYTES (2 * GP_SIZE_TEXT_BYTES + 8)
 
-/* Formats a range: "400 MiB", or "400 MiB to 1.2 GiB". Returns buffer. */
+/* Formats a range: "400 MiB", or "400 MiB to 1.2 GiB". Returns `buffer`. */
 static char *range_of(uint64_t least, uint64_t most, char *buffer)
 {
   int used = snprintf(buffer, RANGE_BYTES, "%s", GP_AS_SIZE(least));

@@ -1,5 +1,5 @@
 /*
- * The phases of a summary.
+ * Prints the phases of a summary.
  */
 #include <stdlib.h>
 
