@@ -13,7 +13,7 @@
 #include "tools/output.h"
 #include "tools/tool.h"
 
-/* Returns true if path is a folder, such as one with the snapshots of a job's ranks. */
+/* Returns true if `path` is a folder, for example with the snapshots of a job's ranks. */
 
 static bool is_folder(const char *path)
 {
@@ -36,7 +36,8 @@ static int compare_paths(const void *a, const void *b)
   return strverscmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Appends FOLDER/NAME to the found files, or only folder if name is "". Returns false without memory. */
+/* Appends FOLDER/NAME to the found files, or only FOLDER if `name` is "". Returns false if memory runs
+ * out. */
 static bool add(gp_request_t *request, const char *folder, const char *name)
 {
   char *path;
@@ -49,7 +50,8 @@ static bool add(gp_request_t *request, const char *folder, const char *name)
   return true;
 }
 
-/* Appends the snapshots in a folder. Returns 0, ENOENT if there are none, or another errno. */
+/* Appends the snapshots in a folder to the found files. Returns 0, ENOENT if the folder has none, or another
+ * errno. */
 static int add_folder(gp_request_t *request, const char *path)
 {
   size_t before = request->found_count;
@@ -72,9 +74,9 @@ static int add_folder(gp_request_t *request, const char *path)
   return error || count > 0 ? error : ENOENT;
 }
 
-/* Replaces each folder by the .json, .json.gz and .pickle files in it, sorted by name with numbers in
- * numeric order. Returns 0 or, after a message, the exit status: a folder has no such file or cannot be
- * read, or memory ran out. folders_fini frees the list. */
+/* Replaces each folder on the command line by the .json, .json.gz and .pickle files in it. Sorts them by
+ * name, with numbers in numeric order. Returns 0 or, after a message, the exit status: a folder has no such
+ * file or cannot be read, or memory ran out. folders_fini frees the list. */
 static int folders_expand(gp_request_t *request)
 {
   bool has_folders = false;
@@ -139,8 +141,8 @@ static const gp_parameter_t common[] = {
 };
 #define COMMON_COUNT (sizeof(common) / sizeof(common[0]))
 
-/* Returns false for a common option that the command lacks: --at if it is not about one moment, and
- * options about stacks or text if it shows none. */
+/* Returns true if the command accepts the common option. A command that is not about one moment lacks --at. A
+ * command that prints no stacks or no text lacks the options about them. */
 static bool is_offered(const gp_request_form_t *form, const gp_parameter_t *parameter)
 {
   static const size_t of_requests[] = {
@@ -158,8 +160,8 @@ static bool is_offered(const gp_request_form_t *form, const gp_parameter_t *para
   return form->takes_moment || parameter->kind != GP_PARAMETER_MOMENT;
 }
 
-/* Makes the two tables of a command's options. The command's own come first, in the help and in the
- * lookup. offered has room for the common ones. */
+/* Makes the two tables of a command's options. The command's own options come first, in the help and in the
+ * lookup. `offered` must have room for all common options. */
 static void make_tables(const gp_request_form_t *form, gp_parameter_t *offered, void *own, void *request,
     gp_parameters_t *ret_tables)
 {

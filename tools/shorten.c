@@ -9,13 +9,13 @@
 
 #define MARK         "..."
 #define MARK_COLUMNS 3
-#define LEAST_WORD   16  /* columns of a word that are kept */
-#define MOST_WORD    74  /* longest word, in columns, in text wrapped at 80 */
-#define MOST_PLACE   32  /* longest file and line, in bytes, that is not cut */
-#define LEAST_APART  15  /* fewest columns in which a difference is shown */
-#define REMEMBERED   512 /* names compared; users do not read longer tables line by line */
+#define LEAST_WORD   16  /* fewest columns that remain of a shortened word */
+#define MOST_WORD    74  /* longest word, in columns, that fits in text wrapped at 80 columns */
+#define MOST_PLACE   32  /* longest "file:line", in bytes, that is never cut */
+#define LEAST_APART  15  /* fewest columns in which a difference between names is shown */
+#define REMEMBERED   512 /* number of names compared; users do not read longer tables line by line */
 
-/* Returns the byte offset of the character `columns` characters after text. */
+/* Returns the byte offset of the character that is `columns` characters after the start of `text`. */
 static size_t offset_of(const char *text, size_t columns)
 {
   size_t at = 0;
@@ -28,7 +28,7 @@ static size_t offset_of(const char *text, size_t columns)
   return at;
 }
 
-/* Merges the marks of adjacent omissions into one. */
+/* Merges adjacent "..." marks into one. */
 static void join_marks(char *text)
 {
   char *mark;
@@ -36,7 +36,7 @@ static void join_marks(char *text)
     memmove(mark, mark + 1, strlen(mark));
 }
 
-/* Replaces text[from, to) by "...", except its first `head` and last `tail` columns. */
+/* Replaces text[from, to) by "...", but keeps its first `head` and last `tail` columns. */
 static void cut(char *text, size_t from, size_t to, size_t head, size_t tail)
 {
   size_t width = gp_columns_of(text + from, to - from);
@@ -46,7 +46,7 @@ static void cut(char *text, size_t from, size_t to, size_t head, size_t tail)
   join_marks(text);
 }
 
-/* Replaces the middle of text[from, to) by "...", so that text becomes `excess` columns shorter. */
+/* Replaces the middle of text[from, to) by "...", so that the text becomes `excess` columns shorter. */
 static void cut_middle(char *text, size_t from, size_t to, size_t excess)
 {
   size_t width = gp_columns_of(text + from, to - from);
@@ -54,8 +54,8 @@ static void cut_middle(char *text, size_t from, size_t to, size_t excess)
   cut(text, from, to, kept - kept / 2, kept / 2);
 }
 
-/* Returns the length of "operator" and the operator's name, which may contain brackets, or 0 if none
- * starts here. */
+/* Returns the length of "operator" and the operator's name, or 0 if `text` does not start with them. The name
+ * may contain brackets. */
 static size_t operator_length(const char *text)
 {
   return strncmp(text, "operator", 8) == 0 ? 8 + strspn(text + 8, "<>()-=+*/!&|[]~^%,") : 0;
@@ -63,28 +63,29 @@ static size_t operator_length(const char *text)
 
 #define DEEPEST_LIST 32
 
-/* A list whose closing bracket was not reached yet. */
+/* A list in brackets whose closing bracket has not been reached yet. */
 typedef struct list {
   size_t from;
-  bool has_inner; /* contains a list that can be shortened */
+  bool has_inner; /* true if the list contains another list that can be shortened */
 } list_t;
 
-/* Returns true if cutting text[from, to) saves columns. */
+/* Returns true if replacing text[from, to) by "..." saves columns. */
 static bool is_long(const char *text, size_t from, size_t to)
 {
   return gp_columns_of(text + from, to - from) > MARK_COLUMNS &&
          strncmp(text + from, "anonymous namespace)", 20) != 0;
 }
 
-/* Returns true if a name ends before `at`. Template arguments follow a name; Python's "<module>" and
- * "<lambda>", and comparisons, do not. */
+/* Returns true if a name ends immediately before `at`. Template arguments follow a name. Python's "<module>"
+ * and "<lambda>", and comparisons, do not. */
 static bool follows_a_name(const char *text, size_t at)
 {
   return at > 0 && (isalnum((unsigned char)text[at - 1]) || text[at - 1] == '_');
 }
 
-/* Finds the longest list between open and close that can be shortened and contains no other such list.
- * Sets the results to the ends of the text between the brackets. Returns false if there is none. */
+/* Finds the longest list between `open` and `close` that can be shortened and contains no other such list.
+ * Sets the results to the start and end of the text between the brackets. Returns false if there is no such
+ * list. */
 static bool find_list(const char *text, char open, char close, size_t *ret_from, size_t *ret_to)
 {
   list_t lists[DEEPEST_LIST];
@@ -115,7 +116,7 @@ static bool find_list(const char *text, char open, char close, size_t *ret_from,
   return longest > 0;
 }
 
-/* Cuts lists between these brackets until the text fits or no list can be shortened. */
+/* Cuts lists between these brackets until the text fits, or until no list can be shortened. */
 static void cut_lists(char *text, size_t columns, char open, char close)
 {
   size_t width, from = 0, to = 0;
@@ -123,7 +124,7 @@ static void cut_lists(char *text, size_t columns, char open, char close)
     cut_middle(text, from, to, width - columns);
 }
 
-/* Returns true for a word like "file.cpp:12", which is useless when cut. */
+/* Returns true for a word such as "file.cpp:12", which is useless if it is cut. */
 static bool is_place(const char *word, size_t length)
 {
   size_t digits = length;
@@ -133,7 +134,8 @@ static bool is_place(const char *word, size_t length)
          memchr(word, '.', digits);
 }
 
-/* Finds the longest word of text with more than LEAST_WORD columns. Returns false if there is none. */
+/* Finds the longest word of `text` that has more than LEAST_WORD columns. Returns false if there is no such
+ * word. */
 static bool find_word(const char *text, size_t *ret_from, size_t *ret_to)
 {
   size_t most = LEAST_WORD;
@@ -152,8 +154,8 @@ static bool find_word(const char *text, size_t *ret_from, size_t *ret_to)
   return is_found;
 }
 
-/* Cuts long words (usually names) until the text fits. Short words between names stay, because they show
- * how the names are related. */
+/* Cuts long words, which are usually names, until the text fits. Keeps the short words between names, because
+ * they show how the names are related. */
 static void cut_words(char *text, size_t columns)
 {
   size_t width, from = 0, to = 0;
@@ -163,7 +165,7 @@ static void cut_words(char *text, size_t columns)
   }
 }
 
-/* Cuts words that are too long for a line. */
+/* Cuts every word that is too long for one line. */
 static void cut_giants(char *text)
 {
   size_t from = 0, to = 0;
@@ -185,7 +187,7 @@ static void shorten(char *text, size_t columns)
 char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t capacity)
 {
   size_t room = 4 * strlen(text) + 1;
-  char *whole = room > capacity ? malloc(room) : NULL; /* else its end is truncated before it is shortened */
+  char *whole = room > capacity ? malloc(room) : NULL; /* if NULL, the end is truncated first */
 
   if (whole) {
     shorten(gp_printable(text, whole, room), columns);
@@ -197,8 +199,8 @@ char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t cap
   return buffer;
 }
 
-/* Like gp_text_shorten, but shows where text differs from other: the text's beginning, the difference, and
- * its end. */
+/* Like gp_text_shorten, but keeps the part in which `text` differs from `other`. Shows the beginning of the
+ * text, the difference, and the end. */
 static void shorten_apart(const char *text, const char *other, size_t columns, char *buffer, size_t capacity)
 {
   size_t same = 0, third = columns / 3 - MARK_COLUMNS;
@@ -208,7 +210,7 @@ static void shorten_apart(const char *text, const char *other, size_t columns, c
   while (buffer[same] && buffer[same] == other[same])
     same++;
   size_t width = gp_columns_of(buffer, strlen(buffer)), place = gp_columns_of(buffer, same);
-  place -= place < 2 ? place : 2; /* include two columns of context */
+  place -= place < 2 ? place : 2; /* include two columns before the difference */
   bool is_early = place <= third + MARK_COLUMNS;
   if (is_early || place + 2 * third + MARK_COLUMNS >= width) {
     /* The difference is near an end, so one cut is enough. */
@@ -242,7 +244,7 @@ char *gp_names_shorten(gp_names_t *names, const char *text, size_t columns, char
     names->whole[names->count] = whole;
     names->shown[names->count++] = shown;
   } else {
-    free(whole); /* without memory, later names are not compared with this one */
+    free(whole); /* if memory ran out, later names are not compared with this one */
   }
   return buffer;
 }

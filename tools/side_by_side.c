@@ -11,11 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PROCESSES 8 /* each keeps a whole file in memory */
+#define PROCESSES 8 /* most processes; each has a whole file in memory */
 
 #define ALIGNMENT sizeof(uint64_t)
 
-/* Returns the size of the mapping: whole pages, and an inaccessible guard page after them. */
+/* Returns the size of the mapping: `bytes` in whole pages, and an inaccessible guard page after them. */
 static size_t mapped_bytes(size_t bytes, size_t page)
 {
   return (bytes + page - 1) / page * page + page;
@@ -28,14 +28,14 @@ void *gp_shared_alloc(size_t bytes)
   if (pages == MAP_FAILED)
     return NULL;
   char *end = pages + mapped - page;
-  (void)mprotect(end, page, PROT_NONE); /* on failure only the guard is missing */
+  (void)mprotect(end, page, PROT_NONE); /* on failure only the guard page is missing */
   return end - (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 void gp_shared_free(void *memory, size_t bytes)
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  if (memory) /* munmap cannot fail for a whole mapping */
+  if (memory) /* cannot fail for a whole mapping */
     (void)munmap((void *)((uintptr_t)memory & ~(uintptr_t)(page - 1)), mapped_bytes(bytes, page));
 }
 
@@ -47,8 +47,8 @@ static void take_numbers(
     work(self, number);
 }
 
-/* Forks a copy of this process, which takes numbers and is killed when its parent ends. Returns false if
- * fork fails. */
+/* Forks a copy of this process, which works until no number is left, and is killed if its parent ends.
+ * Returns false if fork fails. */
 static bool start(
     pid_t *ret_pid, _Atomic size_t *next, size_t count, void (*work)(void *self, size_t number), void *self)
 {

@@ -64,7 +64,7 @@ static void print_row(const gp_table_t *table, char *const *cells, const size_t 
           names, text, most > used + NAME_LEAST ? most - used : NAME_LEAST, name, sizeof(name));
     size_t width = gp_text_columns(text);
     size_t pad = is_name(letter) || width > widths[column] ? 0 : widths[column] - width;
-    /* A line never ends in blanks. */
+    /* Writes blanks only before a text, so that a line never ends in blanks. */
     if (text[0])
       fprintf(stream, "%*s%s", (int)(blanks + (letter == 'r' ? pad : 0)), "", text);
     blanks = !text[0] ? blanks + pad : letter == 'r' ? 0 : pad;

@@ -1,5 +1,5 @@
 /*
- * What gpupool's subcommands share: exit statuses, messages, help.
+ * Declarations for all of gpupool's subcommands: exit statuses, messages, help.
  */
 #ifndef GP_TOOLS_TOOL_H
 #define GP_TOOLS_TOOL_H
@@ -8,7 +8,7 @@
 
 enum {
   GP_EXIT_DONE = 0,
-  GP_EXIT_FINDINGS = 1, /* doctor; other commands only if requested */
+  GP_EXIT_FINDINGS = 1, /* from doctor; from other commands only if requested */
   GP_EXIT_USAGE = 2,
   GP_EXIT_INPUT = 3,   /* unreadable or corrupt input, or an output that cannot be written */
   GP_EXIT_PARTIAL = 4, /* with --strict: the input is incomplete */
@@ -42,23 +42,23 @@ int gp_command_symbolize(int argc, char **argv);
 /* Prints one line on stderr: "gpupool: ...". Replaces unprintable characters and line ends. */
 void gp_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Like gp_message, followed by "; try gpupool COMMAND --help" (command NULL: "gpupool --help"). Returns
- * GP_EXIT_USAGE. */
+/* Like gp_message, but appends "; try gpupool COMMAND --help", or "; try gpupool --help" if `command` is
+ * NULL. Returns GP_EXIT_USAGE. */
 int gp_message_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prints a message about an unknown option, and suggests the nearest of names (count strings without
- * dashes) if one is close. option is the argument as typed. Returns GP_EXIT_USAGE. */
+/* Prints a message about an unknown option. Suggests the nearest of `names` if it is close; `names` has
+ * `count` strings without dashes. `option` is the argument as typed. Returns GP_EXIT_USAGE. */
 int gp_message_unknown_option(
     const char *command, const char *option, const char *const *names, size_t count);
 
-/* Copies text to buffer and replaces every character that could control a terminal (base/printable.h) by
- * '?'. Truncates to capacity (at least 1), never inside a UTF-8 character. Returns buffer. */
+/* Copies `text` to `buffer`, and replaces every character that could control a terminal (base/printable.h) by
+ * '?'. Truncates to `capacity` (at least 1), but never inside a UTF-8 character. Returns `buffer`. */
 char *gp_printable(const char *text, char *buffer, size_t capacity);
 
 /* parameters.c */
 
-/* Returns the name nearest to text, or NULL if none is near enough to be meant. Ignores case and treats
- * '_' as '-'. */
+/* Returns the name that is nearest to `text`, or NULL if the user is unlikely to have meant any of them.
+ * Ignores case, and treats '_' as '-'. */
 const char *gp_suggest_nearest(const char *text, const char *const *names, size_t count);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Names the ranks that stand out among many.
+ * Prints which of many ranks stand out.
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,13 +11,13 @@
 #include "tools/report/summary_overview.h"
 #include "tools/tool.h"
 
-#define TELLING     0.1 /* a rank is named if it differs by more than this share of the median */
+#define TELLING     0.1 /* a rank is printed if it differs from the median by more than this share of it */
 #define LABEL_BYTES 128
 
 typedef struct view {
   const gp_overview_t *overview;
   gp_output_t *output;
-  bool has_numbers; /* each row has its own rank number */
+  bool has_numbers; /* true if each row has its own rank number */
 } view_t;
 
 static const char *label(const view_t *view, const gp_overview_row_t *row, char *buffer)
@@ -43,7 +43,7 @@ static uint64_t bytes_of(const gp_overview_row_t *row, size_t column)
   return bytes;
 }
 
-/* Names the rank with the largest or smallest value of a column, if that is far from the median. */
+/* Prints the rank with the largest or smallest value of a column, if the value is far from the median. */
 static void say_extreme(const view_t *view, const char *what, size_t column, bool is_most, uint64_t median)
 {
   const gp_overview_row_t *found = view->overview->rows;
@@ -64,7 +64,7 @@ static void say_extreme(const view_t *view, const char *what, size_t column, boo
   say(view, what, text);
 }
 
-/* Formats a time: "1.5 s after mark "solve"". zero is the time when the first rank began. */
+/* Formats a time, for example as "1.5 s after mark "solve"". `zero` is the time when the first rank began. */
 static void describe_time(
     int64_t time, int64_t zero, gp_clock_t clock, const char *mark, char *buffer, size_t capacity)
 {

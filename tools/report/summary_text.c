@@ -1,5 +1,5 @@
 /*
- * The summary as text, at most 80 columns wide.
+ * Prints the summary as text, at most 80 columns wide.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #define TEXT_BYTES  1024
 #define SHOWN_NAMES 8
 
-/* Prints a labelled line; nothing if text is empty. */
+/* Prints a line with a label. Prints nothing if `text` is empty. */
 static void line(gp_output_t *output, const char *label, const char *text)
 {
   char first[32];
@@ -72,12 +72,12 @@ static void print_when(const gp_summary_t *summary, gp_output_t *output, const c
   else
     snprintf(text, sizeof(text), "%s%srecorded for %s", moment, moment[0] ? ", " : "",
         GP_AS_DURATION(summary->until_ns));
-  /* In PyTorch's files the time is that of the first event, not of the process start. */
+  /* In files from PyTorch, the time is that of the first event, not of the start of the process. */
   line(output, summary->snapshot->lacks_counters ? "events" : "began", text);
 }
 
-/* Prints the options that were set, except the output: gpupool run sets it, and the user already has the
- * file. */
+/* Prints the options that were set. Omits the output, because gpupool run always sets it and the user already
+ * has the file. */
 static void print_settings(gp_output_t *output, const cJSON *settings)
 {
   gp_sentence_t text = {.used = 0}, conf = {.used = 0};
@@ -115,7 +115,7 @@ static void print_place(gp_output_t *output, const cJSON *process)
   line(output, "process", text);
 }
 
-/* Prints environment variables that select devices or limit their memory. */
+/* Prints the environment variables that select devices or limit their memory. */
 static void print_environment(gp_output_t *output, const cJSON *process)
 {
   gp_sentence_t text = {.used = 0};
@@ -178,7 +178,7 @@ static void print_findings(const gp_findings_t *findings, gp_output_t *output)
   }
 }
 
-/* Finds a statistic's value at the summary's moment. Returns false if it is unknown. */
+/* Finds the value of a statistic at the moment that the summary describes. Returns false if it is unknown. */
 static bool find_then(const gp_summary_device_t *device, size_t stat, uint64_t *ret_value)
 {
   const gp_memory_t *then = &device->then;
@@ -222,7 +222,7 @@ static void add_gauge(gp_table_t *table, const gp_snapshot_t *snapshot, const gp
 static void print_gauges(const gp_summary_t *summary, const gp_summary_device_t *device, gp_output_t *output)
 {
   gp_table_t table = {.output = output, .indent = "  ", .format = "lrrrr"};
-  /* The summary's moment has its own column if it concerns the device and is not the end. */
+  /* The moment that the summary describes has its own column if it concerns the device and is not the end. */
   gp_table_row(&table, "", device->has_then ? "then" : "", "current", "peak", "total", NULL);
 #define GAUGE(name, unit, label, ...)                                                                        \
   add_gauge(&table, summary->snapshot, device, label, unit, offsetof(gp_stats_t, name));
@@ -230,7 +230,7 @@ static void print_gauges(const gp_summary_t *summary, const gp_summary_device_t 
   gp_table_print(&table);
 }
 
-/* Collects "label value" pairs, three per line. */
+/* Collects "label value" pairs, and prints three per line. */
 typedef struct cells {
   gp_table_t *table;
   const char *labels[3];
@@ -265,8 +265,8 @@ static void cell_ratio(cells_t *cells, const char *label, double ratio, bool is_
   cell(cells, label, is_known ? GP_AS_PERCENT(ratio) : "-");
 }
 
-/* Prints for how many allocations hits and misses are unknown. For allocations older than the events, only
- * the library's own snapshots count them. */
+/* Prints the number of allocations for which hits and misses are unknown. For allocations before the first
+ * event, only the library's own snapshots count hits and misses. */
 static void print_older(const gp_stats_t *stats, gp_output_t *output)
 {
   uint64_t known = gp_add_saturated(stats->cache_hits, stats->cache_misses);
@@ -323,7 +323,8 @@ static void print_counters(
     print_older(stats, output);
 }
 
-/* Formats a group's size. If another size has the same text, formats exact bytes. Returns buffer. */
+/* Formats the block size of a group. If the text would equal that of another group, formats exact bytes.
+ * Returns `buffer`. */
 static char *group_size(const gp_summary_device_t *device, size_t index, char *buffer)
 {
   gp_size_format(device->groups[index].requested, buffer);
@@ -355,8 +356,8 @@ static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
   gp_table_print(&table);
 }
 
-/* Prints the use of the whole device. Otherwise users would search their program for memory of contexts,
- * code or other processes. */
+/* Prints the memory use of the whole device. Without it, users would search their program for memory that
+ * belongs to contexts, code or other processes. */
 static void print_use(const gp_snapshot_device_t *device, gp_output_t *output)
 {
   gp_sentence_t text = {.used = 0};
@@ -414,7 +415,7 @@ static void print_events(const gp_summary_t *summary, gp_output_t *output)
   gp_output_heading(output, "Events: %s%s%s", GP_AS_COUNT(summary->event_count),
       summary->snapshot->times_are_numbers ? ", without times" : " in ",
       summary->snapshot->times_are_numbers ? "" : GP_AS_DURATION(summary->last_ns - summary->first_ns));
-  bool has_calls = summary->driver_calls > 0; /* PyTorch's snapshots have none */
+  bool has_calls = summary->driver_calls > 0; /* snapshots from PyTorch have no driver calls */
   gp_table_t table = {.output = output, .indent = "  ", .format = has_calls ? "lrrrr" : "lr"};
   if (has_calls)
     gp_table_row(&table, "", "count", "driver calls", "time", "longest", NULL);
@@ -458,7 +459,8 @@ static void print_names(gp_output_t *output, const cJSON *list, const char *noun
   gp_output_wrap(output->stream, "  ", "    ", gp_printable(text.text, shown, sizeof(shown)));
 }
 
-/* Returns false for PyTorch's snapshots, which do not record threads: they have one entry, without an id. */
+/* Returns true if the snapshot records threads. Snapshots from PyTorch do not: they have one thread without
+ * an id. */
 static bool knows_threads(const cJSON *root)
 {
   const cJSON *threads = cJSON_GetObjectItemCaseSensitive(root, "threads");
@@ -467,7 +469,7 @@ static bool knows_threads(const cJSON *root)
          gp_snapshot_uint(cJSON_GetArrayItem(threads, 0), "tid", &tid) != 1 || tid;
 }
 
-/* Prints the next command, which examines the findings more closely. */
+/* Prints a command that examines the findings more closely. */
 static void print_next(const gp_findings_t *findings, gp_output_t *output)
 {
   const gp_summary_t *summary = findings->summary;
@@ -485,7 +487,7 @@ static void print_next(const gp_findings_t *findings, gp_output_t *output)
   }
 }
 
-/* Prints all devices. If there are many, prints one in full and a line for each. */
+/* Prints all devices. If there are many, prints one device in full, and one line for each. */
 static void print_devices(const gp_summary_t *summary, bool is_full, gp_output_t *output)
 {
   bool is_many = !is_full && summary->device_count >= GP_OVERVIEW_DEVICES;
@@ -504,7 +506,7 @@ static void print_devices(const gp_summary_t *summary, bool is_full, gp_output_t
   }
 }
 
-/* Explains technical words that the text uses, if their figures are not zero. */
+/* Explains technical words in the text, if their figures are not zero. */
 static void print_words(const gp_summary_t *summary, gp_output_t *output)
 {
   struct {

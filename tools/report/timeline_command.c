@@ -23,13 +23,14 @@
 typedef struct band {
   gp_phases_t phases;
   const gp_phase_changes_t *changes;
-  uint64_t *spent; /* time by phase; all zero between two columns */
+  uint64_t *spent; /* by phase: time in the current column; all zero between columns */
   const char *names[LETTERS];
   size_t name_count;
   bool has_others;
 } band_t;
 
-/* Returns the phase with most time between from_ns and to_ns, or -1 if no time is in a phase. */
+/* Returns the phase that takes the most time between from_ns and to_ns, or -1 if there is no phase in that
+ * interval. *first is an index into the changes, from which the search starts. */
 static int32_t phase_between(band_t *band, uint64_t from_ns, uint64_t to_ns, size_t *first)
 {
   const gp_phase_change_t *items = band->changes->items;
@@ -110,8 +111,8 @@ static int print_band(
   return 0;
 }
 
-/* Prints a phase letter below each column of the timeline, and a legend. Prints nothing without phases.
- * indent is the number of columns before the first. Returns 0 or ENOMEM. */
+/* Prints a phase letter below each column of the timeline, and a legend. Prints nothing if there are no
+ * phases. `indent` is the number of columns before the first one. Returns 0 or ENOMEM. */
 static int timeline_phases_print(const gp_snapshot_t *snapshot, const gp_timeline_t *timeline, size_t columns,
     int indent, gp_output_t *output)
 {
@@ -128,14 +129,14 @@ static int timeline_phases_print(const gp_snapshot_t *snapshot, const gp_timelin
   return error;
 }
 
-#define LABEL_COLUMNS 11 /* "  10.9 GiB " */
+#define LABEL_COLUMNS 11 /* width of a label such as "  10.9 GiB " */
 #define JSON_POINTS   100
 #define SHOWN_OOMS    5
 #define COLUMNS_MOST  1000
 
 typedef struct own {
-  uint64_t height; /* rows of characters */
-  uint64_t points; /* parts of the time, in JSON */
+  uint64_t height; /* height of the drawing, in rows of characters */
+  uint64_t points; /* number of time intervals in JSON */
 } own_t;
 
 static const gp_parameter_t parameters[] = {
@@ -167,7 +168,7 @@ static const gp_request_form_t form = {
 typedef struct view {
   const gp_report_input_t *input;
   const gp_lifetimes_t *lifetimes;
-  const gp_moments_t *moments; /* kind is GP_MOMENT_NONE without --at */
+  const gp_moments_t *moments; /* `kind` is GP_MOMENT_NONE if --at was not given */
   const gp_timeline_t *timeline;
 } view_t;
 
@@ -177,7 +178,8 @@ static bool is_marked(const view_t *view, int device)
   return moments->kind != GP_MOMENT_NONE && (!moments->is_of_one || moments->device == device);
 }
 
-/* Returns the row of dots, of `rows`, that `bytes` reaches; 0 only for no bytes. */
+/* Returns the height of `bytes` in rows of dots, where `top` is `rows` high. Returns 0 only if there are no
+ * bytes. */
 static size_t level(uint64_t bytes, uint64_t top, size_t rows)
 {
   if (!bytes || !top)
@@ -213,7 +215,7 @@ static size_t point_of(const gp_timeline_t *timeline, uint64_t time_ns)
   return low;
 }
 
-/* Writes the A of --at to line if its moment is drawn. Returns its column + 1, or 0. */
+/* If the moment of --at is in the drawing, writes an A to `line`. Returns the A's column + 1, or 0. */
 static size_t mark_moment(const view_t *view, const gp_timeline_device_t *device, char *line)
 {
   const gp_timeline_t *timeline = view->timeline;
@@ -231,7 +233,7 @@ static void print_marks(
 {
   const gp_timeline_t *timeline = view->timeline;
   char line[COLUMNS_MOST + 1];
-  gp_event_kind_t drawn[COLUMNS_MOST]; /* the first kind in each column */
+  gp_event_kind_t drawn[COLUMNS_MOST]; /* lowest event kind in each column, which is drawn */
   bool seen[GP_EVENT_OTHER] = {false};
   size_t length = 0;
 
@@ -271,7 +273,7 @@ static void print_times(
       columns > strlen(from) ? (int)(columns - strlen(from)) : 0, to);
 }
 
-/* Prints the figures of --at, such as "3 GiB allocated at 1.5 s (event 120); 4 GiB reserved". */
+/* Prints the memory at the moment of --at, such as "3 GiB allocated at 1.5 s (event 120); 4 GiB reserved". */
 static void print_moment(const view_t *view, const gp_timeline_device_t *device, gp_output_t *output)
 {
   char when[128];

@@ -1,5 +1,5 @@
 /*
- * gpupool tune: shows how each pool type would have served a recording, and the settings to use.
+ * gpupool tune: simulates how each pool type would have served a recording, and prints the settings to use.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -17,7 +17,7 @@
 typedef struct launcher {
   const char *name;
   const char *loses;
-  const char *remedy; /* LIBRARY stands for the library's path */
+  const char *remedy; /* advice to the user, in which LIBRARY stands for the library's path */
 } launcher_t;
 
 #define CONTAINER   "starts programs in a container, which has neither this environment nor this library"
@@ -37,7 +37,7 @@ static const launcher_t launchers[] = {
     {"systemd-run", ENVIRONMENT, "systemd-run gpupool run -- PROGRAM"},
 };
 
-/* Returns the new root of a chroot command: its first argument that is not an option. */
+/* Returns the new root of a chroot command, which is its first argument that is not an option. */
 static const char *new_root(char *const argv[])
 {
   for (argv++; *argv; argv++) {
@@ -101,13 +101,13 @@ static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGTRAP, SIGABRT, 
 /* Set while signals are blocked, and read by the signal handler. */
 static volatile pid_t child_pid;
 
-/* Returns true for signals that the kernel sends to the terminal's whole foreground process group. */
+/* Returns true if the kernel sends the signal to the terminal's whole foreground process group. */
 static bool is_of_terminal(int number)
 {
   return number == SIGINT || number == SIGQUIT || number == SIGHUP;
 }
 
-/* Returns true for signals of a timer. A timer can survive exec into this process: alarm(2) before `exec
+/* Returns true if a timer sends the signal. A timer can survive exec into this process: alarm(2) before `exec
  * gpupool run`. */
 static bool is_of_timer(int number)
 {
@@ -115,12 +115,12 @@ static bool is_of_timer(int number)
 }
 
 /*
- * Forwards a signal to the child if the child has not received it.
+ * Signal handler that forwards a signal to the child if the child has not received it.
  *
- * Signals from the kernel have si_code > 0. The child has already received those of the terminal, but not
- * those of a timer; any other kernel signal is a fault of this process, and ends it. The child has not
- * received signals that other processes sent to this one. A signal that this process sent to itself comes
- * from writing to a closed pipe.
+ * A signal from the kernel has si_code > 0. If the terminal caused it, the child has received it as well; if
+ * a timer did, the child has not. Any other kernel signal is a fault of this process, and ends it. A signal
+ * that another process sent to this process has not reached the child. A signal that this process sent to
+ * itself comes from writing to a closed pipe.
  */
 static void forward(int number, siginfo_t *info, void *context)
 {
@@ -129,7 +129,7 @@ static void forward(int number, siginfo_t *info, void *context)
   pid_t child = child_pid;
 
   if (child > 0 && (from_process ? info->si_pid != child && info->si_pid != getpid() : is_of_timer(number))) {
-    (void)kill(child, number); /* the child may have ended, which wait_for detects */
+    (void)kill(child, number); /* fails if the child has ended, which wait_for detects */
   } else if (!from_process && (child == 0 || !is_of_terminal(number))) {
     (void)signal(number, SIG_DFL);
     (void)raise(number); /* takes effect when the handler returns */
@@ -143,9 +143,9 @@ static void forward_one(int number)
   struct sigaction before;
 
   (void)sigfillset(&action.sa_mask); /* cannot fail */
-  /* Ignored signals stay ignored, also in the child: nohup(1), background jobs. */
+  /* Leaves ignored signals ignored, because the child must ignore them, too: nohup(1), background jobs. */
   if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-    (void)sigaction(number, &action, NULL); /* cannot fail: a valid signal */
+    (void)sigaction(number, &action, NULL); /* cannot fail, because the signal is valid */
 }
 
 static void forward_signals(void)
@@ -156,7 +156,7 @@ static void forward_signals(void)
     forward_one(number);
 }
 
-/* Returns 0 if path can be executed, else an errno. */
+/* Returns 0 if the file at `path` can be executed, else an errno. */
 static int check_executable(const char *path)
 {
   struct stat status;
@@ -198,7 +198,8 @@ int gp_launch_find(const char *name, char *buffer, size_t capacity)
   }
 }
 
-/* Starts path. Runs a script without a "#!" line with the shell, as execvp does. Returns 0 or an errno. */
+/* Starts the program at `path`. Runs a script that has no "#!" line with the shell, as execvp does. Returns 0
+ * or an errno. */
 static int spawn(pid_t *ret_pid, const char *path, char *const argv[], const posix_spawnattr_t *attributes)
 {
   int error = posix_spawn(ret_pid, path, NULL, attributes, argv, environ);
@@ -254,7 +255,7 @@ void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret
   (void)sigprocmask(SIG_SETMASK, &before, NULL);
   if (error) {
     gp_message("cannot run %s: %s", path, strerror(error));
-    if (error != EAGAIN && error != ENOMEM) /* errors of fork, not of path */
+    if (error != EAGAIN && error != ENOMEM) /* EAGAIN and ENOMEM come from fork, not from path */
       launched.status = found_or_not(error);
     *ret_launched = launched;
     return;
@@ -279,11 +280,11 @@ void gp_launch_end_alike(const gp_launched_t *launched)
 
   if (!launched->signal)
     return;
-  (void)fflush(NULL);              /* as exit would do */
-  (void)prctl(PR_SET_DUMPABLE, 0); /* cannot fail; unlike RLIMIT_CORE it also stops core_pattern programs */
+  (void)fflush(NULL);              /* as exit() does */
+  (void)prctl(PR_SET_DUMPABLE, 0); /* cannot fail; unlike RLIMIT_CORE, also stops core_pattern programs */
   (void)sigemptyset(&one);
   (void)sigaddset(&one, launched->signal);
-  (void)signal(launched->signal, SIG_DFL); /* fails for KILL, which is always at its default */
+  (void)signal(launched->signal, SIG_DFL); /* fails for SIGKILL, which always has its default action */
   (void)raise(launched->signal);
   (void)sigprocmask(SIG_UNBLOCK, &one, NULL);
 }

@@ -41,7 +41,7 @@ int gp_command_path(int argc, char **argv)
 #define NOT_POOLED                                                                                           \
   "measure or check without gpupool; under such a tool it limits and records, but pools nothing"
 
-/* Known libraries by the beginning of their file names, as their projects build them. */
+/* Known conflicting libraries. `prefix` is the beginning of the file name that the library's project uses. */
 static const struct {
   const char *prefix;
   const char *what;
@@ -60,7 +60,7 @@ static const struct {
     {"libcuda-injection", "Nsight Compute, which watches CUDA calls", NOT_POOLED},
 };
 
-/* Functions that are defined only by a library that hooks the driver. */
+/* Functions that a library defines only if it hooks the driver. */
 static const char *const hooked[] = {"cuMemAlloc_v2", "cuGetProcAddress_v2", "cudaMalloc", "dlsym", NULL};
 
 bool gp_conflict_comes_first(const char *file)
@@ -129,7 +129,7 @@ void gp_conflicts_find(const char *list, const char *ld_so_preload, gp_conflict_
 
 #define LIBRARY "libgpupool.so"
 
-/* Finds the folder of this executable, with links resolved and a final slash. Without /proc, as in a
+/* Finds the folder of this executable, with links resolved and a final slash. If /proc is missing, as in a
  * chroot, uses the path by which the executable was started. Returns false on failure. */
 static bool own_folder(char *buffer, size_t capacity)
 {
@@ -148,9 +148,9 @@ static bool own_folder(char *buffer, size_t capacity)
   return true;
 }
 
-/* Returns true if path is a library that this tool's programs can load, with the resolved path in buffer.
- * The folders below may contain libraries of another architecture. If /proc is not mounted, any ELF file
- * is accepted. */
+/* Returns true if `path` is a library that programs of this tool's architecture can load, and writes the
+ * resolved path to `buffer`. The check is needed because the folders below may contain libraries of other
+ * architectures. If /proc is not mounted, accepts any ELF file. */
 static bool is_library(const char *path, char *buffer, size_t capacity)
 {
   gp_elf_facts_t facts, own;
@@ -171,12 +171,13 @@ static bool is_library(const char *path, char *buffer, size_t capacity)
 bool gp_preload_find(char *buffer, size_t capacity)
 {
   /*
-   * Relative to the executable's folder: first the installed layouts (wherever the tree was moved), then the
-   * build's. The configured path comes last, because it may contain another version.
+   * Paths relative to the executable's folder. The installed layouts come first, and work wherever the tree
+   * was moved. The build's layouts follow. The configured path is tried last, because it may contain another
+   * version.
    */
   static const char *const places[] = {
       "../" GP_LIBDIR_NAME "/" LIBRARY,
-      "../lib/" LIBRARY, /* also in a wheel: gpupool/bin and gpupool/lib */
+      "../lib/" LIBRARY, /* also for a wheel: gpupool/bin and gpupool/lib */
       "../lib/" GP_MULTIARCH "/" LIBRARY,
       "../lib64/" LIBRARY,
       "../interpose/" LIBRARY,
@@ -204,7 +205,8 @@ static bool is_library_name(const char *entry)
   return strcmp(gp_base_name(entry), LIBRARY) == 0;
 }
 
-/* Prints a message if entry is another copy of the library, because the user may have meant that one. */
+/* Prints a message that `entry` is dropped if it is another copy of the library, because the user may have
+ * meant that copy. */
 static void drop_copy(const char *entry, const char *library)
 {
   char *resolved = strchr(entry, '/') ? realpath(entry, NULL) : NULL;
@@ -213,7 +215,7 @@ static void drop_copy(const char *entry, const char *library)
   free(resolved);
 }
 
-/* Appends entry to the list in text, which has enough room. */
+/* Appends `entry` to the list in `text`, which must have enough room. */
 static void append(char *text, const char *entry)
 {
   if (text[0])
@@ -221,7 +223,7 @@ static void append(char *text, const char *entry)
   strcat(text, entry);
 }
 
-/* Returns true if entry is in list, whose entries are separated by colons. */
+/* Returns true if `list`, whose entries are separated by colons, contains `entry`. */
 static bool holds(const char *list, const char *entry)
 {
   size_t length = strlen(entry);
@@ -231,7 +233,8 @@ static bool holds(const char *list, const char *entry)
   return false;
 }
 
-/* Appends to text the entries of LD_PRELOAD that must precede the library (are_first), or all others. */
+/* Appends entries of LD_PRELOAD (`before`) to `text`: with `are_first` those that must precede the library,
+ * otherwise all others. */
 static void take(const char *before, bool are_first, const char *library, char *text)
 {
   char *copy = strdup(before), *save;

@@ -21,8 +21,8 @@ static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
   return offset <= INT64_MAX && pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-/* Reads the ELF properties of the open file fd. If it is not an ELF file, all members are zero. This
- * machine's ELF files are 64-bit; for others the identification bytes are enough. */
+/* Reads the ELF properties of the open file `fd`. If the file is not ELF, all members are zero. All ELF files
+ * for this machine are 64-bit; for other files the identification bytes are enough. */
 static void gp_elf_read(int fd, gp_elf_facts_t *ret_facts)
 {
   gp_elf_facts_t facts = {0};
@@ -68,13 +68,13 @@ bool gp_elf_is_alike(const gp_elf_facts_t *a, const gp_elf_facts_t *b)
   return a->is_elf && b->is_elf && a->is_64 == b->is_64 && a->data == b->data && a->machine == b->machine;
 }
 
-/* A file mapped into memory. Its content is not trusted: each offset is checked. */
+/* A file that is mapped into memory. Its content is not trusted, so each offset is checked. */
 typedef struct image {
   const char *bytes;
   size_t size;
 } image_t;
 
-/* Returns the address of count > 0 items of `bytes` each at offset, or NULL if they do not lie inside the
+/* Returns the address of `count` > 0 items of `bytes` each at `offset`, or NULL if they are not inside the
  * file. */
 static const void *part(const image_t *image, uint64_t offset, uint64_t count, size_t bytes)
 {
@@ -138,8 +138,8 @@ const char *gp_elf_defines(const char *path, const char *const *names)
 
 #define HEAD_BYTES 512
 
-/* Finds the program that a "#!" line names; for "#!/usr/bin/env NAME", the program that env would find.
- * Returns false if there is none. */
+/* Finds the program in a "#!" line; for "#!/usr/bin/env NAME", finds the program that env would run. Returns
+ * false if there is no such program. */
 static bool script_interpreter(int fd, char *buffer, size_t capacity)
 {
   char head[HEAD_BYTES];

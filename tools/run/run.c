@@ -26,10 +26,10 @@
 #include "tools/new_snapshots.h"
 #include "tools/optional_library.h"
 
-/* A run keeps more events by default than a library that is always preloaded. */
+/* Default number of events in a run, which is larger than for a library that is always preloaded. */
 #define RUN_TRACE_EVENTS "4194304"
 #define SHOWN_SNAPSHOTS  8
-#define NEIGHBOUR_BYTES  (64 * GP_MIB) /* smaller amounts are not reported */
+#define NEIGHBOUR_BYTES  (64 * GP_MIB) /* less memory of other programs is not reported */
 
 static void print_help(void)
 {
@@ -58,8 +58,8 @@ static void print_help(void)
   gp_arguments_print_help();
 }
 
-/* Checks that files of the pattern can be created. Returns false, after a message, if they cannot. Skips
- * folders with placeholders, whose names are not known yet. */
+/* Checks that files with the option's pattern can be created. Returns false, after a message, if they cannot.
+ * Does not check a folder with placeholders, because its name is not known yet. */
 static bool check_folder(const gp_options_t *options, gp_option_id_t id)
 {
   char folder[GP_PATH_BYTES];
@@ -85,7 +85,7 @@ static bool check_folder(const gp_options_t *options, gp_option_id_t id)
   if (!error)
     return true;
   if (options->values[id].source == GP_OPTION_FROM_DEFAULT) {
-    /* The user chose no folder, and the library has a fallback. */
+    /* The user chose no folder, so the library uses its fallback. */
     const char *temporary = getenv("TMPDIR");
     gp_message("nothing can be written in this folder (%s): snapshots go to %s", strerror(error),
         temporary && temporary[0] ? temporary : "/tmp");
@@ -96,9 +96,9 @@ static bool check_folder(const gp_options_t *options, gp_option_id_t id)
   return false;
 }
 
-/* Returns the output pattern for the program: in buffer, prefixed with the current folder if it is
- * relative, because the program may change its folder before it writes; or the option's text if that is
- * not possible. */
+/* Returns the output pattern for the program. Makes a relative pattern absolute in `buffer`, because the
+ * program may change its working directory before it writes. Returns the option's text if the pattern is
+ * absolute or that fails. */
 static const char *output_pattern(const gp_options_t *options, char *buffer, size_t capacity)
 {
   const char *pattern = gp_option_text(options, GP_OPTION_output);
@@ -110,7 +110,7 @@ static const char *output_pattern(const gp_options_t *options, char *buffer, siz
   for (const char *p = folder; *p; p++) {
     if (used + 2 >= capacity)
       return pattern;
-    if (*p == '%') /* escape it, so that it is no placeholder */
+    if (*p == '%') /* escapes the '%', which would begin a placeholder */
       buffer[used++] = '%';
     buffer[used++] = *p;
   }
@@ -118,8 +118,9 @@ static const char *output_pattern(const gp_options_t *options, char *buffer, siz
   return length < 0 || (size_t)length >= capacity - used ? pattern : buffer;
 }
 
-/* Makes a relative profile path from the command or the environment absolute; it has no placeholders. The
- * library reads the profile when the program first uses the GPU. Returns false without memory. */
+/* Makes a relative profile path from the command or the environment absolute, because the library reads the
+ * profile only when the program first uses the GPU. The path has no placeholders. Returns false if memory
+ * runs out. */
 static bool set_profile(const gp_options_t *options)
 {
   const char *path = gp_option_text(options, GP_OPTION_profile);
@@ -132,7 +133,7 @@ static bool set_profile(const gp_options_t *options)
   return setenv(gp_option_table[GP_OPTION_profile].variable, whole, 1) == 0;
 }
 
-/* Sets the environment for the program. Returns false, after a message, without memory. */
+/* Sets the environment for the program. Returns false, after a message, if memory runs out. */
 static bool set_environment(
     const gp_arguments_t *arguments, const gp_options_t *options, const char *output, const char *runs)
 {
@@ -151,8 +152,8 @@ static bool set_environment(
   return !error;
 }
 
-/* Returns the path as a user would type it: relative if it is inside the current folder, and quoted if a
- * shell needs that. */
+/* Returns the path as a user would type it: relative if it is inside the working directory, and quoted if a
+ * shell needs quotes. */
 static const char *typed_name(const char *path, char *buffer, size_t capacity)
 {
   char folder[GP_PATH_BYTES];
@@ -182,7 +183,7 @@ static const char *typed_name(const char *path, char *buffer, size_t capacity)
   return buffer;
 }
 
-/* Reports other programs that may use the memory that was missing. A pool is listed only while its program
+/* Reports other programs that may use the memory that was missing. Lists a pool only while its program
  * runs. */
 static void report_neighbours(void)
 {
@@ -213,14 +214,14 @@ static void report_written(const gp_new_snapshots_t *written, bool has_pages)
     gp_message("and %zu more", written->count - SHOWN_SNAPSHOTS);
   for (size_t i = 0; i < written->count && has_pages; i++)
     (void)gp_page_make_unsited(written->names[i]);
-  /* A snapshot from when memory ran out is more informative than one from the exit. */
+  /* A snapshot that was written when memory ran out is more informative than one from the exit. */
   const char *best = gp_new_snapshots_best(written, &is_oom);
   if (is_oom)
     report_neighbours();
   gp_message("next: gpupool summary %s", typed_name(best, name, sizeof(name)));
 }
 
-/* Reports why no snapshot was written although one was due: prints the most certain reason. */
+/* Prints the most certain reason why no snapshot was written although one was due. */
 static void report_nothing(
     const gp_options_t *options, const gp_launched_t *launched, const char *path, const char *library)
 {
@@ -247,8 +248,9 @@ static void report_nothing(
         nothing, path);
 }
 
-/* Reads into list the records of this run's programs that ended without a normal exit. The program itself may
- * not be among them, because a shell or a job launcher starts others. Returns their number. */
+/* Reads into `list` the records of those programs of this run that ended without a normal exit. The program
+ * itself may not be among them, because a shell or a job launcher starts others. Returns the number of
+ * records. */
 static size_t find_left_records(gp_left_list_t *list, pid_t pid, const char *run, uint64_t begin_us)
 {
   size_t count = 0;
@@ -264,7 +266,7 @@ static size_t find_left_records(gp_left_list_t *list, pid_t pid, const char *run
   return count;
 }
 
-/* Reports the records of other processes of the run, which the program started. */
+/* Reports the records of the run's other processes, which the program started. */
 static void report_others(const gp_left_list_t *left, pid_t pid)
 {
   size_t shown = 0;
@@ -277,8 +279,8 @@ static void report_others(const gp_left_list_t *left, pid_t pid)
   }
 }
 
-/* Recovers the snapshot that was due if the program ended with _exit. If a signal ended it, leaves that to
- * the user. */
+/* Recovers the snapshot that was due, if the program ended without a signal, for example with _exit. If a
+ * signal ended the program, only prints the command that recovers it. */
 static void report_record(const gp_options_t *options, const gp_launched_t *launched, const gp_left_t *left,
     const char *output, const char *path, bool has_page)
 {
@@ -304,16 +306,16 @@ static uint64_t now_us(void)
   return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* Returns a number that no other run has, on any machine that shares the output folder. */
+/* Returns a number that no other run has on any machine that shares the output folder. */
 static uint64_t new_run_number(void)
 {
   uint64_t number;
   if (getrandom(&number, sizeof(number), GRND_NONBLOCK) == (ssize_t)sizeof(number))
     return number;
-  return now_us() ^ (uint64_t)getpid() << 44; /* fails early in boot, or under a seccomp filter */
+  return now_us() ^ (uint64_t)getpid() << 44; /* getrandom fails early in boot, or under a seccomp filter */
 }
 
-/* Finds the program, and writes its path to path. Returns 0 or, after a message, the exit status. */
+/* Finds the program `name`, and writes its path to `path`. Returns 0 or, after a message, the exit status. */
 static int find_program(const char *name, char *path, size_t capacity)
 {
   int status = gp_launch_find(name, path, capacity);
@@ -329,8 +331,8 @@ static void report_conflict(void *arg, const char *what, const char *remedy)
   gp_message("%s; %s", what, remedy);
 }
 
-/* Puts the library into LD_PRELOAD, unless the program's loader could not load it (*ret_is_foreign).
- * Prints what else may prevent it from working. Returns false, after a message, on failure. */
+/* Puts the library into LD_PRELOAD, unless the program's loader cannot load it (*ret_is_foreign). Prints what
+ * else may prevent the library from working. Returns false, after a message, on failure. */
 static bool preload(
     const char *path, char *const argv[], const char *library, bool has_nvtx, bool *ret_is_foreign)
 {
@@ -347,8 +349,8 @@ static bool preload(
   return gp_preload_set(library) && (!has_nvtx || gp_preload_set_nvtx(library));
 }
 
-/* Runs the program, and reports what it left. library is NULL if the program runs without it. Returns the
- * exit status. */
+/* Runs the program, and reports the snapshots and records that it left. `library` is NULL if the program runs
+ * without the library. Returns the exit status. */
 static int run_program(const gp_options_t *options, const char *output, const char *library, const char *run,
     bool has_pages, const char *path, char **argv)
 {

@@ -8,11 +8,11 @@
 #include "tools/tool.h"
 
 /*
- * Names of frames in reports
+ * Names of frames in reports.
  */
 
-/* Removes one suffix such as ".isra.0" or ".cold", by which compilers name variants of a function. Returns
- * false if there is none. */
+/* Removes one suffix such as ".isra.0" or ".cold", which compilers append to the names of a function's
+ * variants. Returns false if there is none. */
 static bool drop_variant(char *name)
 {
   static const char *const words[] = {"isra", "constprop", "part", "cold", "localalias", "lto_priv", "llvm"};
@@ -33,14 +33,14 @@ static bool drop_variant(char *name)
   return false;
 }
 
-/* Copies the function's name. Removes suffixes of variants from names of C and C++; in demangled names they
- * are " [clone .isra.0]". Returns buffer. */
+/* Copies the function's name. Removes variant suffixes from C and C++ names; in demangled names they look
+ * like " [clone .isra.0]". Returns `buffer`. */
 static char *copy_function(const gp_snapshot_frame_t *frame, char *buffer, size_t capacity)
 {
   static const char clone[] = " [clone .";
 
   (void)snprintf(buffer, capacity, "%s", frame->function);
-  if (frame->file[0] == '<' || strstr(frame->file, ".py")) /* in Python it may be a method's name */
+  if (frame->file[0] == '<' || strstr(frame->file, ".py")) /* in Python it may be the name of a method */
     return buffer;
   char *at = strstr(buffer, clone);
   if (at)
@@ -79,7 +79,7 @@ char *gp_frame_function(const gp_snapshot_t *snapshot, int frame, char *buffer, 
   return copy_function(what, buffer, capacity);
 }
 
-/* Demangled names of function templates begin with the return type. */
+/* The demangled name of a function template begins with the return type. */
 const char *gp_function_without_result(const char *function)
 {
   int depth = 0;
@@ -140,8 +140,8 @@ const char *gp_frame_group_language(gp_frame_group_t group)
   return groups[group].language;
 }
 
-/* Returns true if text matches the pattern. Most patterns begin with '^', so first compares one character,
- * for speed. */
+/* Returns true if `text` matches the pattern. For speed, compares one character first, because most patterns
+ * begin with '^'. */
 static bool matches(const char *pattern, const char *text)
 {
   if (!text[0] || (pattern[0] == '^' && pattern[1] != text[0] && pattern[1] != '*'))
@@ -149,8 +149,8 @@ static bool matches(const char *pattern, const char *text)
   return gp_pattern_matches(pattern, text);
 }
 
-/* Splits a name: for ns::Model<int>::load<float>(char const*), the last part is "load", a member of "Model".
- * Truncates parts that are too long, so that they match nothing. */
+/* Splits a name into its last two parts: for ns::Model<int>::load<float>(char const*), "load", which is a
+ * member of "Model". Truncates parts that are too long, so that they match nothing. */
 static void split_name(const char *name, char ret_parts[2][128], bool *ret_is_template)
 {
   size_t used = 0;
@@ -183,8 +183,8 @@ static void split_name(const char *name, char ret_parts[2][128], bool *ret_is_te
   }
 }
 
-/* Returns true if name contains word where a word begins: at the start, after a character that is not a
- * letter, or with a capital letter. */
+/* Returns true if `name` contains `word` at the start of a word: at the start of the name, after a character
+ * that is not a letter, or with a capital letter. */
 static bool has_word(const char *name, const char *word)
 {
   size_t length = strlen(word);
@@ -205,7 +205,7 @@ static gp_frame_form_t form_of(const char *function)
 
   split_name(function, parts, &is_template);
   if (parts[0][0] && strcmp(parts[0], parts[1]) == 0)
-    return GP_FRAME_GENERIC; /* constructor */
+    return GP_FRAME_GENERIC; /* a constructor */
   if (strcasestr(parts[0], generic_words[0]))
     return GP_FRAME_GENERIC;
   for (size_t i = 1; i < sizeof(generic_words) / sizeof(generic_words[0]); i++) {
@@ -230,7 +230,7 @@ static bool ends_with(const char *text, const char *end)
   return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* Returns true for a line of Python, in a file or typed interactively: "<stdin>",
+/* Returns true if the frame is a line of Python, in a file or typed interactively: "<stdin>",
  * "<ipython-input-3-c0ffee>". */
 static bool is_python(const gp_snapshot_frame_t *frame)
 {
@@ -259,7 +259,7 @@ gp_snapshot_frame_kind_t gp_frame_kind_of(const gp_snapshot_t *snapshot, int ind
     return kind;
   }
   for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-    /* A Python function may have the same name as one in C. */
+    /* Skips these lines for Python, because a Python function may have the same name as one in C. */
     if ((kind.is_python && lines[i].subject != SOURCE) || !matches(lines[i].pattern, texts[lines[i].subject]))
       continue;
     kind.part = (uint8_t)lines[i].part;
@@ -271,7 +271,7 @@ gp_snapshot_frame_kind_t gp_frame_kind_of(const gp_snapshot_t *snapshot, int ind
   if (!kind.is_python)
     kind.form = (uint8_t)form_of(function);
   else if (strcasestr(function, generic_words[0]))
-    kind.form = GP_FRAME_GENERIC; /* in Python the other words often name models, which are owners */
+    kind.form = GP_FRAME_GENERIC; /* in Python, other generic words often name models, which are owners */
   return kind;
 }
 
@@ -295,7 +295,7 @@ bool gp_frame_operator(const char *function, char *buffer, size_t capacity)
   static const char begin[] = "at::_ops::";
   const char *name = gp_function_without_result(function);
 
-  if (strncmp(name, "aten::", 6) == 0) { /* as PyTorch's profiler names it */
+  if (strncmp(name, "aten::", 6) == 0) { /* the name that PyTorch's profiler uses */
     (void)snprintf(buffer, capacity, "%s", name);
     return true;
   }

@@ -11,16 +11,17 @@
 #include "tools/symbols/wrappers.h"
 #include "tools/tool.h"
 
-/* GP_FRAME_ENTRY is searched in so many innermost frames. Further out a name like CUDA's is the program's. */
+/* GP_FRAME_ENTRY is searched in this number of innermost frames. Further out, a function with the name of a
+ * CUDA function belongs to the program. */
 #define DEEPEST_ENTRY 8
 
 /* One stack, and the kinds of its frames. */
 typedef struct view {
   const gp_snapshot_t *snapshot;
-  const gp_snapshot_frame_kind_t *kinds; /* by frame; NULL: computed when needed */
+  const gp_snapshot_frame_kind_t *kinds; /* kinds by frame; NULL: computed when needed */
   const int *frames;                     /* innermost first */
   int count;
-  bool *passed; /* result, by frame: templates of which a caller is the owner; NULL: not wanted */
+  bool *passed; /* result, by frame: templates whose caller is the owner; NULL: not wanted */
 } view_t;
 
 static gp_snapshot_frame_kind_t kind_at(const view_t *view, int place)
@@ -40,7 +41,7 @@ static bool view_of(
   return true;
 }
 
-/* Returns the innermost frame from `begin` outwards with this part and is_python, or -1. */
+/* Returns the innermost frame from `begin` outwards that has this `part` and `is_python`, or -1. */
 static int find_inner(const view_t *view, int begin, gp_frame_part_t part, bool is_python)
 {
   for (int k = begin; k < view->count; k++) {
@@ -62,7 +63,7 @@ static int find_outer(const view_t *view, int begin, gp_frame_part_t part)
 }
 
 /* Returns true if a caller may be the owner instead of the template at `place`. A template may do real work,
- * so the caller must not be where the program or a thread begins. */
+ * so the caller must not be the function in which the program or a thread begins. */
 static bool has_plain_caller(const view_t *view, int place)
 {
   int outermost = find_outer(view, place + 1, GP_FRAME_OWNER);
@@ -74,7 +75,8 @@ static bool has_plain_caller(const view_t *view, int place)
   return false;
 }
 
-/* Returns the first frame, from a user's frame outwards, that does not only allocate for its caller. */
+/* Starts at a user's frame and goes outwards. Returns the first frame that does more than allocate for its
+ * caller. */
 static int see_through(const view_t *view, int place)
 {
   for (;;) {
@@ -88,8 +90,8 @@ static int see_through(const view_t *view, int place)
   }
 }
 
-/* Returns the owner of a stack without frames that may be owners: the outermost that does more than start a
- * process. */
+/* Returns the owner of a stack in which no frame may be an owner: the outermost frame that does more than
+ * start a process. */
 static int find_least_bad(const view_t *view, int begin)
 {
   int found = view->count - 1;
@@ -115,8 +117,8 @@ static gp_snapshot_owner_t find_owner(const view_t *view)
   gp_snapshot_owner_t owner = {.place = -1, .through = -1, .operation = -1};
   int begin = 0;
 
-  /* Frames that CUDA's functions call are not the program's. Their modules would show this, but an imported
-   * snapshot has only names. */
+  /* Frames that CUDA's functions call do not belong to the program. Their modules would show this, but an
+   * imported snapshot has only names. */
   for (int k = 0; k < view->count && k < DEEPEST_ENTRY; k++) {
     if (kind_at(view, k).part == GP_FRAME_ENTRY)
       begin = k;
@@ -143,8 +145,8 @@ static gp_snapshot_owner_t find_owner(const view_t *view)
 }
 
 /* Finds what the owner called to allocate: the outermost function of the user or of a library, and the
- * framework's operator. The operator is the outermost dispatched one, else the framework's innermost Python
- * function. */
+ * framework's operator. The operator is the outermost one that the framework dispatched, or else the
+ * framework's innermost Python function. */
 static void find_called(const view_t *view, gp_snapshot_owner_t *owner)
 {
   char name[GP_OWNER_NAME_BYTES];
@@ -176,8 +178,9 @@ static int compare_names(const void *a, const void *b)
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A template that is not the owner in one stack (`passed`) only allocates for its callers, so in other stacks
- * even main is the owner instead. Marks all frames of these functions as generic. Returns 0 or ENOMEM. */
+/* Marks all frames of the functions in `passed` as generic. `passed` has the templates that are not the owner
+ * in at least one stack, so they only allocate for their callers. In other stacks even main is then the owner
+ * instead. Returns 0 or ENOMEM. */
 static int spread_passed(
     const gp_snapshot_t *snapshot, const bool *passed, gp_snapshot_frame_kind_t *kinds, bool *ret_any)
 {
@@ -298,14 +301,14 @@ size_t gp_stack_next_user(const gp_snapshot_t *snapshot, int stack, size_t place
   return SIZE_MAX;
 }
 
-/* Returns true for an interpreter's option that is followed by code instead of a file's name. */
+/* Returns true if the word is an interpreter's option that is followed by code instead of a file name. */
 static bool is_code_option(const char *word)
 {
   return strcmp(word, "-c") == 0 || strcmp(word, "-e") == 0;
 }
 
-/* Writes the program and its first argument that is not an option, "python3 train.py", or "python3 -c" if the
- * code was an argument. */
+/* Writes the program and its first argument that is not an option, such as "python3 train.py". Writes
+ * "python3 -c" if the code was an argument. */
 static void name_program(const gp_snapshot_t *snapshot, const char *language, gp_owner_text_t *text)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
@@ -319,7 +322,7 @@ static void name_program(const gp_snapshot_t *snapshot, const char *language, gp
     const char *word = cJSON_GetStringValue(argument);
     if (!is_first && !is_value && !script && word && word[0] && (word[0] != '-' || is_code_option(word)))
       script = gp_base_name(word);
-    is_value = word && (strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0); /* Python's take a value */
+    is_value = word && (strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0); /* options with a value */
     is_first = false;
   }
   if (program[0])

@@ -12,21 +12,21 @@
 #include "tools/tool.h"
 
 /*
- * Cache of names that were found before. The snapshots of many ranks have the same modules, and reading the
- * debug information of one takes longer than everything else in a small snapshot.
+ * A cache of names that were already found. The snapshots of many ranks have the same modules. Reading the
+ * debug information of one module takes longer than everything else for a small snapshot.
  */
 
 typedef struct answer {
   char build_id[GP_BUILD_ID_TEXT_BYTES];
-  uint64_t path;        /* hash of the module's path; a collision does no harm, since build-ids decide */
-  uint64_t offset;      /* of the address in the module */
-  gp_symbol_t *symbols; /* as in gp_symbol_query_t */
+  uint64_t path;        /* hash of the module's path; a collision does no harm, because build-ids decide */
+  uint64_t offset;      /* offset of the address in the module */
+  gp_symbol_t *symbols; /* the functions at the address, as in gp_symbol_query_t */
   size_t count;
 } answer_t;
 
-/* A module of which no file was found. There are few. */
+/* A module for which no file was found. There are few such modules. */
 typedef struct missing {
-  answer_t key; /* of the module's first address */
+  answer_t key; /* key of the module's first address */
   bool is_rebuilt;
   char *why;
 } missing_t;
@@ -56,8 +56,8 @@ static bool is_answer(const void *self, size_t item, const void *key)
          strcmp(answers[item].build_id, wanted->build_id) == 0;
 }
 
-/* Makes the key of an address in the module. Returns false if the module has no build-id, and so cannot be
- * distinguished from other builds. */
+/* Makes the key of an address in the module. Returns false if the module has no build-id, because it cannot
+ * be distinguished from other builds. */
 static bool key_of(const gp_snapshot_module_t *module, uint64_t address, answer_t *ret_key)
 {
   size_t length = strlen(module->build_id);
@@ -86,7 +86,7 @@ static void free_symbols(gp_symbol_t *symbols, size_t count)
   free(symbols);
 }
 
-/* Copies symbols and their texts. Returns NULL if there is no memory. */
+/* Copies the symbols and their texts. Returns NULL if memory runs out. */
 static gp_symbol_t *copy_symbols(const gp_symbol_t *symbols, size_t count)
 {
   gp_symbol_t *copies = calloc(count + 1, sizeof(*copies));
@@ -103,7 +103,8 @@ static gp_symbol_t *copy_symbols(const gp_symbol_t *symbols, size_t count)
   return NULL;
 }
 
-/* Answers the queries if all are in the cache. Otherwise returns false and leaves them unchanged. */
+/* Answers the queries from the cache if it contains all of them. Otherwise returns false and leaves them
+ * unchanged. */
 static bool symbols_cache_find(const gp_snapshot_module_t *module, gp_symbol_query_t *queries, size_t count)
 {
   size_t done = 0;
@@ -129,8 +130,8 @@ static bool symbols_cache_find(const gp_snapshot_module_t *module, gp_symbol_que
   return false;
 }
 
-/* Adds copies of the answers to the cache, which lives until the process ends. Skips answers of a module
- * without a build-id, and those for which there is no memory. All calls must use one sysroot and debug
+/* Adds copies of the answers to the cache, which lives until the process ends. Skips answers for a module
+ * without a build-id, and answers for which memory runs out. All calls must use the same sysroot and debug
  * folder. One thread at a time. */
 static void symbols_cache_keep(
     const gp_snapshot_module_t *module, const gp_symbol_query_t *queries, size_t count)
@@ -164,7 +165,7 @@ static const missing_t *find_missing(const answer_t *key)
   return NULL;
 }
 
-/* Adds a module to the cache of which no file has the names, with the reason. Skips modules without a
+/* Adds a module to the cache for which no file has the names, with the reason. Skips modules without a
  * build-id. */
 static void symbols_cache_keep_missing(const gp_snapshot_module_t *module, const char *why)
 {
@@ -177,8 +178,8 @@ static void symbols_cache_keep_missing(const gp_snapshot_module_t *module, const
     free(copy);
 }
 
-/* Returns true if symbols_cache_keep_missing was called for the module. Then sets ret_why and the module's
- * is_rebuilt to the cached ones. */
+/* Returns true if symbols_cache_keep_missing was called for the module. Then sets *ret_why and the module's
+ * is_rebuilt to the cached values. */
 static bool symbols_cache_is_missing(gp_snapshot_module_t *module, char *ret_why, size_t capacity)
 {
   answer_t key;
@@ -190,7 +191,7 @@ static bool symbols_cache_is_missing(gp_snapshot_module_t *module, char *ret_why
   return true;
 }
 
-/* The frames that replace a frame: [first, first + count) of the new list. */
+/* The frames that replace one frame: [first, first + count) of the new list. */
 typedef struct place {
   size_t first;
   size_t count;
@@ -220,8 +221,8 @@ static bool wants_name(const gp_snapshot_frame_t *frame)
   return frame->module >= 0 && !frame->function[0];
 }
 
-/* Makes a query for each frame without a name, sorted by module: queries [first[m], first[m + 1]) belong to
- * module m. first has module_count + 1 zeroed elements. Returns NULL if there is no memory. */
+/* Makes a query for each frame without a name, sorted by module. The queries of module m are [first[m],
+ * first[m + 1]). `first` has module_count + 1 zeroed elements. Returns NULL if memory runs out. */
 static gp_symbol_query_t *gather(const gp_snapshot_t *snapshot, size_t *first)
 {
   size_t total = 0;
@@ -243,7 +244,7 @@ static gp_symbol_query_t *gather(const gp_snapshot_t *snapshot, size_t *first)
   return queries;
 }
 
-/* Makes a text valid UTF-8, as a snapshot needs it. Names come from files, which may contain any bytes. */
+/* Makes a text valid UTF-8, which a snapshot requires. Names come from files, which may contain any bytes. */
 static void make_utf8(char *text)
 {
   for (unsigned char *p = (unsigned char *)text; p && *p;) {
@@ -254,7 +255,7 @@ static void make_utf8(char *text)
   }
 }
 
-/* Replaces NULL texts by "". If there is no memory for them, removes the query's answer. */
+/* Replaces NULL texts by "". If memory runs out, removes the query's answer. */
 static void complete(gp_symbol_query_t *query)
 {
   bool good = true;
@@ -276,7 +277,7 @@ static void complete(gp_symbol_query_t *query)
     query->count = 0;
 }
 
-/* If the query has an answer, fills frames, which replace `frame`. Moves the texts out of the query. */
+/* If the query has an answer, fills `frames`, which replace `frame`, and moves the texts out of the query. */
 static void fill_frames(
     gp_snapshot_frame_t *frames, const gp_snapshot_frame_t *frame, gp_symbol_query_t *query)
 {
@@ -294,7 +295,7 @@ static void fill_frames(
   query->count = 0;
 }
 
-/* Computes places[i] for each frame. Returns the number of new frames. */
+/* Computes places[i] for each frame. Returns the number of frames in the new list. */
 static size_t lay_out(
     const gp_snapshot_t *snapshot, const gp_symbol_query_t *queries, size_t query_count, place_t *places)
 {
@@ -313,8 +314,8 @@ static size_t lay_out(
   return count;
 }
 
-/* Makes the stacks' lists of frames, with every frame replaced. Returns NULL, and NULL in *ret_first, if
- * there is no memory. */
+/* Makes the stacks' lists of frames, in which every frame is replaced. If memory runs out, returns NULL and
+ * sets *ret_first to NULL. */
 static int *expand_stacks(const gp_snapshot_stacks_t *stacks, const place_t *places, size_t **ret_first)
 {
   size_t total = 0, used = 0;
@@ -341,7 +342,7 @@ static int *expand_stacks(const gp_snapshot_stacks_t *stacks, const place_t *pla
   return indexes;
 }
 
-/* Puts all answers into the snapshot, or none if there is no memory. */
+/* Puts all answers into the snapshot. If memory runs out, puts none. */
 static void apply(gp_snapshot_t *snapshot, gp_symbol_query_t *queries, size_t query_count)
 {
   for (size_t q = 0; q < query_count; q++)
@@ -370,7 +371,7 @@ static void apply(gp_snapshot_t *snapshot, gp_symbol_query_t *queries, size_t qu
   free(places);
 }
 
-/* Answers a module's queries, and opens its file only if the cache lacks an answer. Returns false if no file
+/* Answers the queries of a module. Opens its file only if the cache lacks an answer. Returns false if no file
  * has the names. */
 static bool find_names(gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
@@ -413,7 +414,7 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
   }
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
   if (process)
-    (void)gp_snapshot_uint(process, "start_time_us", &start_time_us); /* else 0, before any file */
+    (void)gp_snapshot_uint(process, "start_time_us", &start_time_us); /* else 0: before any file */
   for (size_t m = 0; m < snapshot->module_count; m++) {
     gp_symbol_query_t *of_module = &queries[first[m]];
     size_t count = first[m + 1] - first[m];
@@ -434,8 +435,8 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
 
 #define NAMED_MODULES 3
 
-/* Returns true if names of the module's frames would help the reader. Names in the C and C++ libraries do
- * not, because these libraries need no GPU memory of their own. */
+/* Returns true if names for the module's frames would help the reader. Names in the C and C++ libraries would
+ * not, because these libraries allocate no GPU memory themselves. */
 static bool matters(const gp_snapshot_t *snapshot, size_t module)
 {
   for (size_t i = 0; i < snapshot->frame_count; i++) {

@@ -14,7 +14,8 @@
 
 static const gp_symbols_options_t no_options;
 
-/* Computes the checksum of .gnu_debuglink, as in gdb's manual ("Separate Debug Files"). */
+/* Returns `crc` extended by the bytes: the checksum of .gnu_debuglink, as in gdb's manual ("Separate Debug
+ * Files"). */
 static uint32_t add_to_crc(uint32_t crc, const unsigned char *bytes, size_t count)
 {
   crc = ~crc;
@@ -36,8 +37,8 @@ static bool has_crc(int fd, uint32_t expected)
   return got == 0 && crc == expected;
 }
 
-/* Opens a file if it has that build-id or, with build_id "", that checksum. Returns a descriptor or -1.
- * length is what snprintf returned when it wrote the path. */
+/* Opens a file if it has that build-id or, if `build_id` is "", that checksum. Returns a descriptor or -1.
+ * `length` is the return value of snprintf for the path. */
 static int try_file(const char *path, int length, const char *build_id, uint32_t crc)
 {
   char found[GP_BUILD_ID_TEXT_BYTES];
@@ -53,7 +54,8 @@ static int try_file(const char *path, int length, const char *build_id, uint32_t
   return -1;
 }
 
-/* Returns the i-th folder with debug files, the user's first, and the sysroot to put before it. */
+/* Returns the i-th folder with debug files, the user's folder first. Sets *ret_root to the sysroot to put in
+ * front of the folder. */
 static const char *directory(const gp_symbols_options_t *options, size_t i, const char **ret_root)
 {
   *ret_root = i == 0 || !options->sysroot ? "" : options->sysroot;
@@ -74,8 +76,9 @@ static int find_by_build_id(const gp_symbols_options_t *options, const char *bui
   return fd;
 }
 
-/* Looks for link (a name without folders) in the file's folder, in .debug below that, and in each debug
- * folder: first below the path of the file's folder, then directly. */
+/* Looks for `link`, a name without folders, in the file's folder, in .debug inside that folder, and in each
+ * debug folder. In a debug folder, first appends the path of the file's folder, then looks in the debug
+ * folder itself. */
 static int find_by_link(const gp_symbols_options_t *options, const char *file_name, const char *link,
     const char *build_id, uint32_t crc, char *path)
 {
@@ -113,7 +116,8 @@ int gp_symbols_find_debuginfo(Dwfl_Module *module, void **userdata, const char *
   const unsigned char *bits = NULL;
   GElf_Addr address;
 
-  /* libdwfl also asks for dwz's file here, without a checksum. gp_symbols_find_alternate handles that. */
+  /* libdwfl calls this for dwz's file, too, but without a checksum. gp_symbols_find_alternate handles that
+   * file. */
   bool has_link =
       debuglink_file && debuglink_crc != 0 && !strchr(debuglink_file, '/') && debuglink_file[0] != '.';
   if (debuglink_file && debuglink_crc == 0)
@@ -125,7 +129,7 @@ int gp_symbols_find_debuginfo(Dwfl_Module *module, void **userdata, const char *
     fd = find_by_link(options, file_name, debuglink_file, build_id, debuglink_crc, path);
   if (fd < 0)
     return -1;
-  *debuginfo_file_name = strdup(path); /* NULL is legal */
+  *debuginfo_file_name = strdup(path); /* may be NULL if memory runs out */
   return fd;
 }
 

@@ -1,5 +1,5 @@
 /*
- * Looks up names with elfutils: in the debug information if there is any, else in the symbol table.
+ * Finds names with elfutils, in the debug information if there is any, else in the symbol table.
  */
 #include <dlfcn.h>
 #include <dwarf.h>
@@ -16,11 +16,11 @@
 #include "tools/symbols/symbols_open.h"
 
 /*
- * Finds the file with a module's names: the module's own file if it is the same build, else a debug file of
- * that build.
+ * Finds the file with a module's names: the module's own file if it is from the same build, else a debug file
+ * of that build.
  */
 
-/* One search. Keeps the reason why the first existing file was unsuitable. */
+/* A search for a module's file. Stores the reason why the first existing file was unsuitable. */
 typedef struct search {
   const gp_snapshot_module_t *module;
   uint64_t start_time_us;
@@ -28,7 +28,7 @@ typedef struct search {
   size_t path_capacity;
   char *why;
   size_t capacity;
-  bool is_rebuilt; /* a file of another build exists */
+  bool is_rebuilt; /* true if a file of another build exists */
 } search_t;
 
 static void refuse(search_t *search, const char *why)
@@ -63,7 +63,8 @@ static bool is_the_module(search_t *search, int fd)
   return true;
 }
 
-/* Opens a candidate. length is what snprintf returned when it wrote the path. */
+/* Opens a file that may be the module's. `length` is the return value of snprintf for the path. Returns a
+ * descriptor or -1. */
 static int try_file(search_t *search, int length)
 {
   const char *why;
@@ -81,7 +82,7 @@ static int try_file(search_t *search, int length)
   return -1;
 }
 
-/* Tries to open folder/.build-id/ab/cdef..., with ".debug" and without. Returns a descriptor or -1. */
+/* Tries to open FOLDER/.build-id/ab/cdef..., with ".debug" and without. Returns a descriptor or -1. */
 static int try_build_id(search_t *search, const char *root, const char *folder)
 {
   const char *id = search->module->build_id;
@@ -97,7 +98,7 @@ static int try_build_id(search_t *search, const char *root, const char *folder)
   return fd;
 }
 
-/* Returns true if ".." leads above the path's beginning. Such a path may leave the sysroot. */
+/* Returns true if ".." in the path leads above its beginning, so that the path may leave the sysroot. */
 static bool climbs_out(const char *path)
 {
   int depth = 0;
@@ -114,9 +115,9 @@ static bool climbs_out(const char *path)
 }
 
 /*
- * Opens the file read-only and writes its path to ret_path. Returns a descriptor, or -1 with the reason in
- * ret_why. *ret_is_rebuilt is true if a file exists, but of another build. Reads only regular ELF files
- * beyond their header.
+ * Opens the module's file read-only, and writes its path to `ret_path`. Returns a descriptor, or -1 with the
+ * reason in `ret_why`. *ret_is_rebuilt is true if a file exists, but is from another build. Reads more than
+ * the header only from regular ELF files.
  */
 static int symbols_open_file(const gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, char *ret_path, size_t path_capacity, char *ret_why, size_t capacity,
@@ -138,7 +139,7 @@ static int symbols_open_file(const gp_snapshot_module_t *module, uint64_t start_
     refuse(&search, "is not below the sysroot");
     return -1;
   }
-  /* A relative path would refer to the tool's working folder, not the program's. */
+  /* A relative path would refer to the tool's working directory, not to that of the program. */
   if (module->path[0] == '/') {
     fd = try_file(&search, snprintf(ret_path, path_capacity, "%s%s", root, module->path));
     if (fd >= 0)
@@ -160,14 +161,14 @@ static int symbols_open_file(const gp_snapshot_module_t *module, uint64_t start_
 
 #define PATH_CAPACITY 8192
 
-/* Addresses [low, high) of a compilation unit. */
+/* The addresses [low, high) of a compilation unit. */
 typedef struct unit_range {
   Dwarf_Addr low;
   Dwarf_Addr high;
   size_t unit;
 } unit_range_t;
 
-/* The functions at an address, outermost first. */
+/* The functions at one address, outermost first. */
 typedef struct location {
   gp_symbol_query_t *query;
   Dwarf_Addr pc; /* address in the debug information */
@@ -180,16 +181,16 @@ typedef struct module {
   Dwfl_Module *dwfl;
   Dwarf_Die *units;
   size_t unit_count;
-  unit_range_t *ranges; /* by address */
+  unit_range_t *ranges; /* address ranges, sorted */
   size_t range_count;
   Dwarf_Addr bias;  /* address in the process minus address in the debug information */
-  bool has_units;   /* the debug information is usable */
+  bool has_units;   /* true if the debug information is usable */
   Dwarf *alternate; /* dwz's file; NULL: none, and alternate_fd is unused */
   int alternate_fd;
 } module_t;
 
-/* Demangles C++ names. The tool is not linked to a C++ runtime, so names stay mangled if none is
- * installed. */
+/* Returns the demangled form of a C++ name. The tool is not linked to a C++ runtime, so names stay mangled if
+ * none is installed. */
 static char *demangle(const char *name)
 {
   typedef char *(*demangle_fn)(const char *name, char *buffer, size_t *length, int *status);
@@ -224,14 +225,14 @@ static char *name_of_symbol(const module_t *module, Dwarf_Addr address)
   GElf_Sym symbol;
   GElf_Off offset;
   const char *name = dwfl_module_addrinfo(module->dwfl, address, &offset, &symbol, NULL, NULL, NULL);
-  /* The address must be inside the symbol: in a stripped file the nearest preceding symbol may be any
-   * function. */
+  /* The address must be inside the symbol. In a stripped file, the nearest preceding symbol may be an
+   * unrelated function. */
   if (!name || !name[0] || (symbol.st_size > 0 && offset >= symbol.st_size))
     return NULL;
   return demangle(name);
 }
 
-/* Makes the path of a source file. A relative path starts at the compiler's working folder. */
+/* Makes the path of a source file. A relative path is relative to the compiler's working directory. */
 static char *source_path(const char *folder, const char *file)
 {
   char *path = NULL;
@@ -242,8 +243,8 @@ static char *source_path(const char *folder, const char *file)
   return asprintf(&path, "%s/%s", folder, file) < 0 ? NULL : path;
 }
 
-/* Finds compilation units by address. Not every compiler writes a table of their addresses (.debug_aranges),
- * so this makes one. */
+/* Finds compilation units by address. Not every compiler writes a table of addresses (.debug_aranges), so
+ * this code builds one. */
 
 static int compare_ranges(const void *a, const void *b)
 {
@@ -288,8 +289,8 @@ static bool find_unit(const module_t *module, Dwarf_Addr pc, size_t *ret_unit)
   return true;
 }
 
-/* Finds functions at addresses. One walk over a unit serves all its addresses, and skips parts of the unit
- * that contain none. */
+/* Finds functions by address. A single walk over a unit finds the functions for all addresses in it, and
+ * skips parts of the unit that contain none of them. */
 
 static size_t first_not_below(const location_t *locations, size_t count, Dwarf_Addr pc)
 {
@@ -307,7 +308,7 @@ static size_t first_not_below(const location_t *locations, size_t count, Dwarf_A
 static void add_function(location_t *location, Dwarf_Die *function)
 {
   if (dwarf_tag(function) == DW_TAG_subprogram)
-    location->depth = 0; /* a function nested in another one replaces the outer one */
+    location->depth = 0; /* a function that is nested in another one replaces the outer one */
   Dwarf_Die *added = GP_ARRAY_ADD(location->functions, location->depth);
   if (added)
     *added = *function;
@@ -341,7 +342,7 @@ static void walk(Dwarf_Die *parent, location_t *locations, size_t count, int dep
   } while (dwarf_siblingof(&child, &child) == 0);
 }
 
-/* Sets the symbol's file and line to those at which an inlined function was called. */
+/* Sets the symbol's file and line to the place where an inlined function was called. */
 static void set_call_site(Dwarf_Die *unit, Dwarf_Die *inlined, gp_symbol_t *symbol)
 {
   Dwarf_Attribute memory;
@@ -357,8 +358,8 @@ static void set_call_site(Dwarf_Die *unit, Dwarf_Die *inlined, gp_symbol_t *symb
     symbol->line = (int)number;
 }
 
-/* Sets the symbol's file and line. Does not use dwfl_module_getsrc, which finds units by .debug_aranges
- * only. */
+/* Sets the symbol's file and line. Does not use dwfl_module_getsrc, which finds units only if they are in
+ * .debug_aranges. */
 static void set_line(Dwarf_Die *unit, Dwarf_Addr pc, gp_symbol_t *symbol)
 {
   Dwarf_Attribute memory;
@@ -370,8 +371,8 @@ static void set_line(Dwarf_Die *unit, Dwarf_Addr pc, gp_symbol_t *symbol)
     symbol->line = number;
 }
 
-/* Answers a query from the symbol table. Also uses the line table, because an assembler's units have no
- * functions. unit may be NULL. */
+/* Answers a query from the symbol table. Also uses the line table, because units of an assembler have no
+ * functions. `unit` may be NULL. */
 static void answer_by_symbol(const module_t *module, Dwarf_Die *unit, gp_symbol_query_t *query)
 {
   char *function = name_of_symbol(module, query->address);
@@ -450,8 +451,8 @@ static void answer(module_t *module, gp_symbol_query_t *queries, size_t count)
   free(module->ranges);
 }
 
-/* Answers queries after opening dwz's file, if the debug information refers to one. libdwfl frees the debug
- * information with the module, and dwz's file must live as long, so the caller closes it. */
+/* Answers queries after opening dwz's file, if the debug information refers to such a file. libdwfl frees the
+ * debug information together with the module. dwz's file must live as long, so the caller closes it. */
 static void answer_with_alternate(
     module_t *module, const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count)
 {
@@ -476,7 +477,7 @@ bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_tim
       module, start_time_us, options, path, sizeof(path), ret_why, capacity, ret_is_rebuilt);
   if (fd < 0)
     return false;
-  (void)unsetenv("DEBUGINFOD_URLS"); /* cannot fail; libdw must not ask servers either */
+  (void)unsetenv("DEBUGINFOD_URLS"); /* cannot fail; libdw must not contact servers */
   Dwfl *dwfl = dwfl_begin(&callbacks);
   if (dwfl) {
     dwfl_report_begin(dwfl);
@@ -485,7 +486,7 @@ bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_tim
   }
   if (!found.dwfl) {
     (void)snprintf(ret_why, capacity, "%s cannot be read: %s", path, dwfl ? dwfl_errmsg(-1) : "no memory");
-    (void)close(fd); /* libdwfl did not take it */
+    (void)close(fd); /* libdwfl did not take ownership of it */
   } else {
     (void)dwfl_module_info(
         found.dwfl, &userdata, NULL, NULL, NULL, NULL, NULL, NULL); /* cannot fail for a module */
@@ -494,7 +495,7 @@ bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_tim
   }
   dwfl_end(dwfl); /* NULL is legal */
   if (found.alternate) {
-    (void)dwarf_end(found.alternate); /* the debug information that referred to it is gone */
+    (void)dwarf_end(found.alternate); /* the debug information that refers to it was freed */
     (void)close(found.alternate_fd);  /* only read */
   }
   return found.dwfl != NULL;

@@ -1,5 +1,6 @@
 /*
- * Turns a module's addresses into names, with libdw (symbols_dwfl.c) or not at all (symbols_none.c).
+ * Finds names for the addresses of a module, with libdw (symbols_dwfl.c). Without libdw finds none
+ * (symbols_none.c).
  */
 #ifndef GP_TOOLS_SYMBOLS_SYMBOLS_MODULE_H
 #define GP_TOOLS_SYMBOLS_SYMBOLS_MODULE_H
@@ -10,31 +11,33 @@
 
 #include "tools/read/snapshot.h"
 
-/* Options of the search for symbols. Strings are borrowed. All zero searches this machine's own files. */
+/* Options of the search for symbols. Strings are borrowed. A zeroed struct searches the files of this
+ * machine. */
 typedef struct gp_symbols_options {
-  const char *sysroot;         /* prefix of the modules' paths; NULL: none */
-  const char *debug_directory; /* more debug files, in .build-id/ or by name; NULL: the usual folders only */
-  /* Called once for each module with frames without names; may be NULL. */
+  const char *sysroot;         /* folder in which the modules' paths are looked up; NULL: none */
+  const char *debug_directory; /* more debug files, in .build-id/ or by name; NULL: only the usual folders */
+  /* Called once for each module that has frames without names; may be NULL. */
   void (*problem)(void *arg, const gp_snapshot_module_t *module, const char *why);
   void *arg;
 } gp_symbols_options_t;
 
-/* Returns false if the tool cannot look names up; gp_symbols_resolve then changes nothing. Call this before
- * any other function of symbols. */
+/* Returns true if the tool can find names. Otherwise gp_symbols_resolve changes nothing. Call this before any
+ * other function of symbols. */
 bool gp_symbols_are_available(void);
 
-/* Returns what is missing if gp_symbols_are_available() is false, and the packages that have it. For
- * messages; static. */
+/* Returns a text for messages that says what is missing if gp_symbols_are_available() is false, and which
+ * packages contain it. The text is static. */
 const char *gp_symbols_need(void);
 
-/* A function at an address. Unknown texts are NULL; the caller frees texts with free(). */
+/* A function at an address. Unknown texts are NULL. The caller frees the texts with free(). */
 typedef struct gp_symbol {
   char *function;
   char *file;
   int line; /* 0: unknown */
 } gp_symbol_t;
 
-/* An address in the process, and the functions there, innermost first. All but the last are inlined. */
+/* An address in the process, and the functions at that address, innermost first. All but the last are
+ * inlined. */
 typedef struct gp_symbol_query {
   uint64_t address;
   size_t frame; /* for the caller's use */
@@ -43,9 +46,9 @@ typedef struct gp_symbol_query {
 } gp_symbol_query_t;
 
 /*
- * Answers the queries, which must be sorted by address. start_time_us is when the process began, since 1970.
- * Returns false, with the reason in ret_why, if there is no suitable file. *ret_is_rebuilt is true if only
- * files of another build exist.
+ * Answers the queries, which must be sorted by address. `start_time_us` is when the process began, since
+ * 1970. Returns false if there is no suitable file, with the reason in `ret_why`. *ret_is_rebuilt is true if
+ * only files of another build exist.
  */
 bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,

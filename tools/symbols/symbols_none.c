@@ -1,5 +1,5 @@
 /*
- * Replaces symbols_dwfl.c in builds without the headers of libdw. Finds no names.
+ * Replaces symbols_dwfl.c in builds without the headers of libdw. Never finds a name.
  */
 #include <stdio.h>
 

@@ -17,8 +17,8 @@
 #include "tools/symbols/symbols_module.h"
 
 /*
- * The functions of libdw, under their own names. They may be called once gp_symbols_are_available has
- * returned true.
+ * The functions of libdw under their own names. Call them only after gp_symbols_are_available has returned
+ * true.
  */
 
 #define FUNCTION GP_OPTIONAL_DEFINE
@@ -46,8 +46,8 @@ const char *gp_symbols_need(void)
   return "libdw.so.1, which is not installed (the package libdw1, or elfutils-libs)";
 }
 
-/* Returns true for files of kernel file systems such as /proc. Reading one may consume data, or make a driver
- * act. */
+/* Returns true if the file is in a kernel file system such as /proc. Reading such a file may consume data, or
+ * make a driver act. */
 static bool is_of_the_kernel(int fd)
 {
   static const long kinds[] = {
@@ -65,7 +65,7 @@ static bool is_of_the_kernel(int fd)
 /* Returns true if the file begins like a program, a library or a debug file. */
 static bool is_module(int fd)
 {
-  Elf64_Ehdr header; /* the fields used have the same offsets in an Elf32_Ehdr */
+  Elf64_Ehdr header; /* the fields read here have the same offsets in an Elf32_Ehdr */
   if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
     return false;
   return memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
@@ -78,8 +78,8 @@ int gp_symbols_open(const char *path, const char **ret_why)
   char again[64];
 
   *ret_why = NULL;
-  /* O_PATH (open(2)) refers to the file without opening it, so it has no effect on drivers, pipes or
-   * terminals. After that, the file cannot be exchanged for another. */
+  /* O_PATH (open(2)) returns a descriptor without opening the file, so it has no effect on drivers, pipes or
+   * terminals. From then on, nobody can replace the file by another. */
   int place = open(path, O_PATH | O_CLOEXEC);
   if (place < 0) {
     if (errno != ENOENT && errno != ENOTDIR)
@@ -97,7 +97,7 @@ int gp_symbols_open(const char *path, const char **ret_why)
     if (fd < 0)
       *ret_why = strerror(errno);
   }
-  (void)close(place); /* only inspected */
+  (void)close(place); /* the file was only inspected */
   if (fd < 0 || is_module(fd))
     return fd;
   *ret_why = "is not an ELF file";

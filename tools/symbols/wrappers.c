@@ -7,8 +7,8 @@
 #include "tools/symbols/frame_parts.h"
 
 #define WRAPPER_SHARE 0.75 /* a function that owns this share may be a wrapper, ... */
-#define CALLERS_SHARE 0.5  /* ... if its largest callers account for this share of its bytes: */
-#define CALLERS       3    /* at most so many callers */
+#define CALLERS_SHARE 0.5  /* ... if its largest callers account for this share of the function's bytes */
+#define CALLERS       3    /* number of largest callers that are counted */
 #define MOST_LEVELS   16
 #define NONE          (-1)
 
@@ -16,11 +16,11 @@ typedef struct build {
   const gp_snapshot_t *snapshot;
   const gp_snapshot_frame_kind_t *kinds;
   gp_snapshot_owner_t *owners;
-  double *weights; /* by stack: bytes requested */
-  int *names;      /* by frame: the first frame of the same function, which serves as its number */
-  int *places;     /* by stack: the caller that is tried as the owner; NONE: no more callers */
-  double *sums;    /* by name: bytes */
-  bool at_lines;   /* each line of main, or of another root, counts as a caller of its own */
+  double *weights; /* by stack: bytes that the stack requested */
+  int *names;      /* by frame: first frame of the same function, which identifies the function */
+  int *places;     /* by stack: place of the caller that is tried as the owner; NONE: no more callers */
+  double *sums;    /* by function (as in `names`): bytes */
+  bool at_lines;   /* each line of main, or of a script's top level, is a separate caller */
 } build_t;
 
 static uint64_t hash_frame(const void *self, size_t item)
@@ -33,7 +33,8 @@ static uint64_t hash_frame(const void *self, size_t item)
   return frame->function[0] ? hash : hash ^ frame->address ^ (uint64_t)frame->module << 48;
 }
 
-/* Compares functions by name, those of Python also by file, because names such as "forward" are common. */
+/* Returns true if two frames belong to the same function, by its name. Compares files, too, for Python,
+ * because names such as "forward" are common. */
 static bool is_same_function(const void *self, size_t a, const void *key)
 {
   const build_t *build = self;
@@ -70,9 +71,9 @@ static void add_weight(const build_t *build, int64_t stack, uint64_t bytes)
     build->weights[stack] += (double)bytes;
 }
 
-/* Weighs stacks by their bytes in use at the end; with is_total also by all bytes that they ever requested.
- * If there are no bytes, all stacks weigh the same. Returns false if is_total is false and nothing is in
- * use. */
+/* Sets each stack's weight to its bytes in use at the end. With `is_total`, adds all bytes that the stack
+ * ever requested. If there are no bytes, all stacks get the same weight. Returns false if nothing is in use,
+ * unless `is_total` is true. */
 static bool weigh(const build_t *build, bool is_total)
 {
   const gp_snapshot_t *snapshot = build->snapshot;
@@ -104,7 +105,7 @@ static int frame_at(const build_t *build, size_t stack, int place)
   return build->snapshot->stacks.frame_indexes[build->snapshot->stacks.first[stack] + (size_t)place];
 }
 
-/* Returns the place of the user's next function outwards that differs from the one at `place`, or NONE. */
+/* Returns the place of the next user's function outwards that is not the function at `place`, or NONE. */
 static int next_function(const build_t *build, size_t stack, int place)
 {
   int frame = frame_at(build, stack, place);
@@ -119,15 +120,15 @@ static int next_function(const build_t *build, size_t stack, int place)
   return NONE;
 }
 
-/* Returns true if the frame is the outermost function of the user, where the program or a thread begins, and
- * has a name. Such a function is a less helpful owner than the function that it called. */
+/* Returns true if the frame is the outermost function of the user, in which the program or a thread begins,
+ * and has a name. Such a function is a less helpful owner than the function that it called. */
 static bool is_beginning(const build_t *build, size_t stack, int place)
 {
   return build->snapshot->frames[frame_at(build, stack, place)].function[0] &&
          next_function(build, stack, place) == NONE;
 }
 
-/* Returns true if all callers at build->places are the beginning of one program or thread. */
+/* Returns true if all callers at build->places are the same function, in which a program or thread begins. */
 static bool is_one_beginning(const build_t *build)
 {
   int name = NONE;
@@ -148,8 +149,8 @@ static int name_of(const build_t *build, size_t stack, int place)
   return build->at_lines && build->kinds[frame].is_root ? frame : build->names[frame];
 }
 
-/* Returns true if callers of the owner may become owners. Owners that are not the user's, and scripts without
- * frames, have no callers. */
+/* Returns true if callers of the stack's owner may become owners. This is false if the owner is not the
+ * user's code, or is a script without frames. */
 static bool is_users(const build_t *build, size_t stack)
 {
   const gp_snapshot_owner_t *owner = &build->owners[stack];
@@ -157,7 +158,7 @@ static bool is_users(const build_t *build, size_t stack)
          build->kinds[frame_at(build, stack, owner->place)].part == GP_FRAME_OWNER;
 }
 
-/* Returns the name that owns most bytes, or NONE, and the bytes of all names in *ret_sum. */
+/* Returns the function that owns the most bytes, or NONE. Sets *ret_sum to the bytes of all functions. */
 static int find_largest(build_t *build, double *ret_sum)
 {
   int largest = NONE;
@@ -176,8 +177,8 @@ static int find_largest(build_t *build, double *ret_sum)
   return largest;
 }
 
-/* Returns the number of different callers at build->places, and the bytes of the largest CALLERS in
- * *ret_most. */
+/* Returns the number of different callers at build->places. Sets *ret_most to the bytes of the largest
+ * CALLERS ones. */
 static size_t tally(build_t *build, double *ret_most)
 {
   double most[CALLERS] = {0};
@@ -205,8 +206,8 @@ static size_t tally(build_t *build, double *ret_most)
   return count;
 }
 
-/* Goes outwards from the stacks of one owner until there are several callers. Returns true if these are the
- * owners now. */
+/* Goes outwards from the stacks of one owner until these have several callers. Returns true if the callers
+ * are now the owners. */
 static bool give_way(build_t *build, int name, double bytes)
 {
   size_t stacks = build->snapshot->stacks.count, callers = 1;
@@ -238,7 +239,7 @@ static bool give_way(build_t *build, int name, double bytes)
 }
 
 /* Replaces wrappers by their callers. A wrapper may own nearly all memory in use but a small part of all
- * requested memory, or the opposite; is_total chooses. */
+ * requested memory, or the opposite. `is_total` chooses which of the two to examine. */
 static void pass_wrappers(build_t *build, bool is_total)
 {
   bool any = weigh(build, is_total);

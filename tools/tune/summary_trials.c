@@ -1,5 +1,5 @@
 /*
- * Replays the recorded requests of a summary with other pool types.
+ * Replays the requests of a summary's recording with other pool types.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,23 +12,23 @@
 #include "tools/replay/trial.h"
 #include "tools/tune/tune.h"
 
-/* Makes a workload from the snapshot. If oom is not NULL, ends it at the request that failed there, and
- * continues with a repetition of the last requests. Fills a zeroed workload, for which the caller calls
- * gp_workload_fini, whatever this returns. */
+/* Makes a workload from the snapshot. If `oom` is not NULL, ends the workload at the request that failed, and
+ * appends a repetition of the last requests. Fills a zeroed workload. The caller calls gp_workload_fini in
+ * any case. Returns 0 or an errno. */
 static int make_workload(gp_workload_t *workload, const gp_snapshot_t *snapshot, int device,
     gp_ready_kind_t kind, const gp_oom_event_t *oom)
 {
   const gp_ready_t ready = {kind, 0};
 
-  gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* drops the pool's messages, which are meant for
-                                                              the user of a program */
+  /* Drops the pool's messages, which are meant for the user of a program. */
+  gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC));
   int error = gp_workload_of_snapshot(workload, snapshot, device, kind == GP_READY_RECORDED);
   if (!error && oom)
     error = gp_workload_cut(workload, oom->time_ns) ? gp_workload_repeat_end(workload) : ENODATA;
   return error ? error : gp_workload_settle(workload, &ready);
 }
 
-/* Other types are tried only if the result may matter, and if the replay is short. */
+/* Other types are tried only if the result may matter, and if the replay is short enough. */
 #define LIVES_MOST   100000 /* each life is an allocation and a free */
 #define EXCESS_SHARE 0.1
 #define EXCESS_BYTES (64 * GP_MIB)
@@ -79,7 +79,8 @@ static int try(const gp_summary_t *summary, int device, const gp_trial_t *trial,
   return error == EOVERFLOW ? ENODATA : error;
 }
 
-/* Returns the limit that the library advised, with which it would have served the last request, or NULL. */
+/* Returns the limit that the library advised, or NULL. With this limit the library would have served the last
+ * request. */
 static const char *advised_limit(const gp_snapshot_t *snapshot)
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
@@ -102,8 +103,8 @@ static int try_limit(
   return error;
 }
 
-/* Finds whether another pool type, or the advised limit, would serve the request for which memory ran out and
- * the requests that may follow on that device. */
+/* Finds out whether another pool type, or the advised limit, would serve the request for which memory ran
+ * out, and also the requests that may follow on that device. */
 static int try_going_on(gp_tried_types_t *tried, const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;

@@ -8,19 +8,20 @@
 #include "pool/space/size_classes.h"
 #include "tools/replay/figures.h"
 
-#define SAME        1.001 /* measures within this factor count as equal */
-#define SPARE_COUNT 1     /* spare blocks of the largest size, since a missing one costs a whole segment */
+#define SAME        1.001 /* results within this factor count as equal */
+#define SPARE_COUNT 1     /* spare blocks of the largest size, because a missing one costs a segment */
 
-/* The pool types that pool; from FIRST_CUT on, those that divide segments into blocks. */
+/* The pool types that cache memory. Those from FIRST_CUT on divide segments into blocks. */
 static const char *const types[] = {"round", "naive", "segment", "vmm"};
 #define TYPE_COUNT 4
 #define FIRST_CUT  2
 
-/* Simulates settings, and gets their score. ret_blocks is as for gp_simulate. Returns as gp_tune. */
+/* Simulates the settings, and computes their score. `ret_blocks` is that of gp_simulate. Returns as gp_tune
+ * does. */
 static int judge(const gp_tuning_t *tuning, const char *name, const gp_settings_t *settings,
     gp_score_t *ret_score, gp_final_blocks_t *ret_blocks)
 {
-  static gp_simulation_t simulation; /* static, like options, because it is too large for a stack */
+  static gp_simulation_t simulation; /* static, because both are too large for a stack */
   static gp_options_t options;
   const gp_simulated_pass_t *pass = &simulation.passes[GP_PASS_COLD];
   gp_figures_t figures;
@@ -51,7 +52,7 @@ static int try_types(gp_tuning_t *tuning, gp_settings_t *settings)
   const char *wanted = settings->texts[GP_OPTION_type];
 
   if (!settings->texts[GP_OPTION_prewarm])
-    settings->texts[GP_OPTION_prewarm] = "none"; /* overrides the recording's */
+    settings->texts[GP_OPTION_prewarm] = "none"; /* overrides the recorded setting */
   for (int type = 0; type < TYPE_COUNT; type++) {
     gp_score_t *score = &tuning->scores[tuning->count];
     if (wanted && strcmp(wanted, "all") != 0 && strcmp(wanted, types[type]) != 0)
@@ -75,8 +76,8 @@ static int by_size(const void *a, const void *b)
   return (first < second) - (first > second);
 }
 
-/* Writes the sizes of the blocks as a value of GPUPOOL_PREWARM, largest first, since the pool skips blocks
- * that do not fit. */
+/* Writes the sizes of the blocks as a value of GPUPOOL_PREWARM. The largest come first, because the pool
+ * skips blocks that do not fit. */
 static void print_sizes(gp_block_view_t *views, size_t count, char *text, size_t capacity)
 {
   size_t used = 0;
@@ -84,7 +85,7 @@ static void print_sizes(gp_block_view_t *views, size_t count, char *text, size_t
   qsort(views, count, sizeof(*views), by_size);
   for (size_t i = 0, entries = 0; i < count && entries < GP_BLOCK_LIST_ENTRIES; entries++) {
     const uint64_t bytes = views[i].size;
-    uint64_t blocks = 0; /* without cudaMallocAsync memory, which the option does not prewarm */
+    uint64_t blocks = 0; /* not cudaMallocAsync memory, which the option cannot prewarm */
     for (; i < count && views[i].size == bytes; i++)
       blocks += views[i].context != 0;
     if (blocks == 0 || bytes > GP_BLOCK_LIST_BYTES)
@@ -105,8 +106,8 @@ static void print_sizes(gp_block_view_t *views, size_t count, char *text, size_t
 }
 
 /* Writes the value of GPUPOOL_PREWARM. The option applies to every device, so the value comes from the device
- * with most memory. Divided segments serve any size, so the spare block is as large as the largest
- * request. */
+ * with the most memory. Divided segments serve requests of any size, so the spare block is as large as the
+ * largest request. */
 static void print_prewarm(gp_tuning_t *tuning, const gp_final_blocks_t *blocks)
 {
   uint64_t most = 0, largest = 0;

@@ -9,37 +9,38 @@
 struct gp_findings; /* tools/model/findings.h */
 struct gp_summary;
 
-/* Result of replaying a recording with some settings, on all devices, from an empty pool. */
+/* The result of replaying a recording with some settings, on all devices, from an empty pool. */
 typedef struct gp_score {
-  const char *name; /* "now", a pool type, "prewarmed" */
+  const char *name; /* "now", a pool type, or "prewarmed" */
   uint64_t held;    /* peak of the bytes reserved from the driver */
   uint64_t live;    /* peak of the requested bytes that the program had in use, pooled or not */
-  double cost_ns;   /* time of the driver calls on an idle device, and ... */
-  double busy_ns;   /* ... while kernels run */
+  double cost_ns;   /* time that the driver calls take on an idle device */
+  double busy_ns;   /* time that the driver calls take while kernels run */
   uint64_t calls;
-  uint64_t refused; /* requests that fail for lack of memory */
+  uint64_t refused; /* number of requests that fail for lack of memory */
 } gp_score_t;
 
-/* The scores, in this order: the recorded settings with the given ones; each pool type, without prewarmed
- * memory unless that was given; the best type with `prewarm`, unless that is "". */
+/* The scores of several settings. The first is for the recorded settings with the given ones. One for each
+ * pool type follows, without prewarmed memory unless it was given. The last is for the best type with
+ * `prewarm`, unless `prewarm` is "". */
 typedef struct gp_tuning {
   const gp_workload_t *workload; /* borrowed */
   uint64_t capacity;             /* as for gp_simulate */
-  /* Results, zeroed before */
+  /* The results, which the caller zeroes before the call */
   gp_score_t scores[6];
   int count;
-  int best;                           /* index of a type */
-  bool cuts;                          /* the best type divides larger segments into blocks */
-  char prewarm[GP_OPTION_TEXT_BYTES]; /* advised value of GPUPOOL_PREWARM; "": none */
+  int best;                           /* index of the best type in `scores` */
+  bool cuts;                          /* true if the best type divides larger segments into blocks */
+  char prewarm[GP_OPTION_TEXT_BYTES]; /* recommended value of GPUPOOL_PREWARM; "": none */
 } gp_tuning_t;
 
-/* Fills the results. The best type refuses fewest requests; among equals, types that take no more driver time
- * than the recorded settings win, then the one that reserves least. A type in `given` must be one that pools,
- * or "all". With adds_prewarm also looks for a value of GPUPOOL_PREWARM. Returns 0, ENOMEM, or ENODATA if no
- * request would go to a pool. */
+/* Fills the results. The best type refuses the fewest requests. Among equal types, one that needs no more
+ * driver time than the recorded settings wins, and then the one that reserves the least. If `given` has a
+ * type, it must be one that pools, or "all". With `adds_prewarm`, also computes a value of GPUPOOL_PREWARM.
+ * Returns 0, ENOMEM, or ENODATA if no request would go to a pool. */
 int gp_tune(gp_tuning_t *tuning, const gp_settings_t *given, bool adds_prewarm);
 
-/* Calls gp_findings_init, after trying other pool types if the result may matter (summary_trials.c). */
+/* Calls gp_findings_init. Before that, tries other pool types if the result may matter (summary_trials.c). */
 int gp_summary_findings(struct gp_findings *findings, const struct gp_summary *summary);
 
 #endif
