@@ -42,8 +42,8 @@ static inline uint64_t gp_hash_text(uint64_t hash, const char *text)
   return hash;
 }
 
-/* Returns the hash of a number. Multiplies to spread the bits, because sizes and addresses differ in only a
- * few bits. */
+/* Returns the hash of a number. Spreads the bits, because sizes and addresses differ in only a few of
+ * them. */
 static inline uint64_t gp_hash_number(uint64_t number)
 {
   return number * UINT64_C(0x9e3779b97f4a7c15) >> 20;

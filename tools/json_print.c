@@ -8,8 +8,7 @@
 #include "base/printable.h"
 #include "tools/tool.h"
 
-/* Writes a character as an escape sequence. Writes a character above U+FFFF as a surrogate pair (RFC 8259,
- * section 7). */
+/* Writes a character as an escape sequence; above U+FFFF as a surrogate pair (RFC 8259, section 7). */
 static void write_escape(FILE *stream, const gp_character_t *character)
 {
   uint32_t code = character->is_malformed ? 0xfffd : character->code;

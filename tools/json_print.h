@@ -13,7 +13,7 @@
  * with free(). Returns NULL if memory runs out. */
 char *gp_json_print(const cJSON *item, bool is_flat);
 
-/* Prints root and a line feed to stdout, and deletes root. Returns the exit status, after a message if
+/* Prints `root` and a line feed to stdout, and deletes `root`. Returns the exit status, after a message if
  * memory runs out. */
 int gp_json_put(cJSON *root);
 
@@ -25,8 +25,7 @@ int gp_json_put(cJSON *root);
 char *gp_json_escape(const char *text, size_t length, size_t *ret_length);
 
 /*
- * Functions that add members, like those of cJSON. If memory runs out, the member is missing, and the final
- * print fails.
+ * Functions that add members, like cJSON's. If memory runs out, the member is missing and the print fails.
  */
 
 void gp_json_add_uint(cJSON *object, const char *name, uint64_t number); /* exact, unlike cJSON's numbers */
@@ -77,8 +76,7 @@ cJSON *gp_json_document(const char *command);
   gp_json_add_text_or_null(object, key, value)
 
 /* Add an empty object, list or map (an object whose keys are names). Return it, or NULL if memory runs out.
- * `of` is the type of the object, of the list's items or of the map's values: a shape, text, uint or
- * amount. */
+ * `of` is the type of the object, of the list's items or of the map's values: shape, text, uint or amount. */
 #define GP_PUT_OBJECT(object, key, of, meaning)                cJSON_AddObjectToObject(object, key)
 #define GP_PUT_OBJECT_OR_NULL(object, key, known, of, meaning) gp_json_add_object_or_null(object, key, known)
 #define GP_PUT_LIST(object, key, of, meaning)                  cJSON_AddArrayToObject(object, key)

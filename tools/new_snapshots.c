@@ -42,8 +42,7 @@ static void make_glob(const char *folder, const char *output, char *buffer, size
   }
 }
 
-/* Lists the files that match `pattern`, with or without the suffix that the library adds if a name is
- * taken. */
+/* Lists the files that match `pattern`, with or without the suffix that the library adds to taken names. */
 static void list(const char *pattern, bool append, glob_t *ret_list)
 {
   char suffixed[2 * GP_PATH_BYTES + 16];

@@ -43,8 +43,8 @@ typedef struct gp_output {
 int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_color);
 
 /* Ends writing, and makes the text available as text[0..length). Replaces characters that could control a
- * terminal, except in the tool's own styles. The caller must not write afterwards. Returns false if memory
- * runs out. */
+ * terminal, except in the tool's own styles. Nothing may be written afterwards. Returns false if memory runs
+ * out. */
 bool gp_output_settle(gp_output_t *output);
 
 /* Replaces characters that could control a terminal, writes the text to its destination, and frees the
@@ -69,8 +69,7 @@ void gp_output_say(gp_output_t *output, const char *indent, const char *format, 
 /* Writes a line in the heading style. Writes an empty line before it, unless it is the first line. */
 void gp_output_heading(gp_output_t *output, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A text that is composed of parts. A part that does not fit is truncated. A zeroed struct is an empty
- * text. */
+/* A text that is composed of parts. Parts that do not fit are truncated. A zeroed struct is an empty text. */
 typedef struct gp_sentence {
   char text[1536];
   size_t used;

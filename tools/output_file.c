@@ -159,9 +159,8 @@ void gp_part_file_remove(void)
   end_part();
 }
 
-/* Opens a temporary file in the target's folder, so that it can be renamed to the target. Its name contains
- * this process's pid. Replaces a file that an earlier process with the same pid left behind. Returns 0 or an
- * errno. */
+/* Opens a temporary file in the target's folder, so that it can be renamed. Its name contains this process's
+ * pid. Replaces a file that an earlier process with the same pid left behind. Returns 0 or an errno. */
 static int open_temporary(gp_output_file_t *file)
 {
   if (!file->target || asprintf(&file->temporary, "%s.%d.part", file->target, (int)getpid()) < 0) {

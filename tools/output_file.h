@@ -42,8 +42,7 @@ int gp_output_file_open(gp_output_file_t *file, const char *path, bool force);
 /* Closes the file, and renames it to its target. Returns 0 or, after a message, the exit status. */
 int gp_output_file_close(gp_output_file_t *file);
 
-/* Removes the partial file if there is one. Call it before the process exits while an export is
- * incomplete. */
+/* Removes the partial file, if there is one. Call it before the process exits during an export. */
 void gp_part_file_remove(void);
 
 /* Discards the output, except for what was already written to stdout. */

@@ -36,8 +36,7 @@ static int compare_paths(const void *a, const void *b)
   return strverscmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Appends FOLDER/NAME to the found files, or only FOLDER if `name` is "". Returns false if memory runs
- * out. */
+/* Appends FOLDER/NAME to the found files, or FOLDER if `name` is "". Returns false if memory runs out. */
 static bool add(gp_request_t *request, const char *folder, const char *name)
 {
   char *path;
@@ -50,7 +49,7 @@ static bool add(gp_request_t *request, const char *folder, const char *name)
   return true;
 }
 
-/* Appends the snapshots in a folder to the found files. Returns 0, ENOENT if the folder has none, or another
+/* Appends the snapshots in a folder to the found files. Returns 0, ENOENT if there are none, or another
  * errno. */
 static int add_folder(gp_request_t *request, const char *path)
 {

@@ -51,8 +51,8 @@ typedef struct gp_request_form {
   /* The command is about requests to the pool, not about their origin. Of the common options it has only
    * --device and those for output. */
   bool is_of_requests;
-  /* The output is not text. The command lacks the common options about text, and --stream, --thread, --since
-   * and --until. */
+  /* The output is not text. The command lacks common options about text, --stream, --thread, --since and
+   * --until. */
   bool writes_file;
   const char *about;
   const gp_parameter_t *parameters; /* the command's own options; their offsets are in *own */

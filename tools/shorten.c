@@ -84,8 +84,7 @@ static bool follows_a_name(const char *text, size_t at)
 }
 
 /* Finds the longest list between `open` and `close` that can be shortened and contains no other such list.
- * Sets the results to the start and end of the text between the brackets. Returns false if there is no such
- * list. */
+ * Sets the results to the ends of the text between the brackets. Returns false if there is no such list. */
 static bool find_list(const char *text, char open, char close, size_t *ret_from, size_t *ret_to)
 {
   list_t lists[DEEPEST_LIST];
@@ -134,8 +133,7 @@ static bool is_place(const char *word, size_t length)
          memchr(word, '.', digits);
 }
 
-/* Finds the longest word of `text` that has more than LEAST_WORD columns. Returns false if there is no such
- * word. */
+/* Finds the longest word of `text` that has more than LEAST_WORD columns. Returns false if there is none. */
 static bool find_word(const char *text, size_t *ret_from, size_t *ret_to)
 {
   size_t most = LEAST_WORD;

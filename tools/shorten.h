@@ -24,8 +24,7 @@ static inline const char *gp_base_name(const char *path)
  */
 char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t capacity);
 
-/* The names in a table, which are stored so that two different names never look the same. Zero the struct
- * before use. */
+/* The names in a table, stored so that two different names never look the same. Zero it before use. */
 typedef struct gp_names {
   char **whole;
   char **shown;

@@ -25,8 +25,7 @@ typedef struct gp_table {
  * characters that could control a terminal. The first row usually contains the headings. */
 void gp_table_row(gp_table_t *table, ...) __attribute__((sentinel));
 
-/* Prints the rows and frees them. If memory ran out for a row, prints nothing, and marks the output as
- * failed. */
+/* Prints the rows and frees them. If memory ran out for a row, prints none and marks the output as failed. */
 void gp_table_print(gp_table_t *table);
 
 #endif

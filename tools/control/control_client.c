@@ -56,8 +56,7 @@ bool gp_control_client_is_number(const char *text)
   return isdigit((unsigned char)text[0]) && !*end && !errno && number >= 1 && number <= INT_MAX;
 }
 
-/* Removes the sockets of processes that have ended from this user's folders. Keeps the sockets of running
- * processes. */
+/* Removes the sockets of ended processes from this user's folders. Keeps the sockets of running processes. */
 static void remove_stale_sockets(void)
 {
   const char *const places[] = {getenv("XDG_RUNTIME_DIR"), NULL};
@@ -136,8 +135,7 @@ static bool wait_some(gp_control_client_t *client, int fd, short events, unsigne
   return false;
 }
 
-/* Waits until `fd` is ready. Returns false with errno ETIMEDOUT, or with ECANCELED if wait_some returned
- * false. */
+/* Waits until `fd` is ready. Returns false with errno ETIMEDOUT, or ECANCELED if wait_some returned false. */
 static bool wait_until(gp_control_client_t *client, int fd, short events, uint64_t until_ms)
 {
   struct pollfd waiting = {.fd = fd, .events = events};
@@ -292,8 +290,7 @@ static int find_and_connect(gp_control_client_t *client, const gp_target_t *targ
   return -1;
 }
 
-/* Writes a sentence to `problem` that says why the socket could not be reached. `error` is the errno of the
- * attempt. */
+/* Writes a sentence to `problem` that says why the socket could not be reached. `error` is the errno. */
 static void explain(const gp_control_client_t *client, const gp_target_t *target, const char *environment,
     int error, char *problem)
 {
@@ -408,8 +405,7 @@ cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, c
   if (fd < 0)
     return NULL;
   const uint64_t until_ms = now_ms() + ANSWER_SECONDS * 1000;
-  /* If the process refuses before it has read the request, sending fails, but the process still sends an
-   * answer. */
+  /* If the process refuses before it has read the request, sending fails, but an answer still arrives. */
   if (send_all(client, fd, request, strlen(request), until_ms))
     (void)send_all(client, fd, "\n", 1, until_ms);
   char *text = client->is_left ? NULL : receive_all(client, fd, until_ms);

@@ -176,8 +176,7 @@ static int draw(const watch_t *watch, bool full_screen)
   return 0;
 }
 
-/* The client's wait function while live uses the screen. Lets the user quit even if the program is
- * stopped. */
+/* The client's wait function while live uses the screen. Lets the user quit if the program is stopped. */
 static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
 {
   watch_t *watch = self;

@@ -205,8 +205,7 @@ static int find_owners(void *self, const gp_found_record_t *found)
   return 0;
 }
 
-/* Finds the owners again if enough time has passed. Not done at each update, because it reads the whole
- * record. */
+/* Finds the owners again if enough time has passed. Not done at each update: it reads the whole record. */
 static void refresh_owners(screen_t *screen)
 {
   uint64_t begin = clock_ns(CLOCK_MONOTONIC);
@@ -305,8 +304,7 @@ static int draw(screen_t *screen)
   return 0;
 }
 
-/* Reads the rest of an arrow key's characters, and returns that key. Returns KEY_BACK if the key was
- * Escape. */
+/* Reads the rest of an arrow key's characters, and returns that key. Returns KEY_BACK for the key Escape. */
 static live_key_t read_escape(void)
 {
   char key;

@@ -217,8 +217,7 @@ void gp_monitor_update(gp_monitor_t *monitor, const cJSON *stats)
   monitor->samples++;
 }
 
-/* Printing a frame. A line consists of text and style sequences. Only the text counts towards the line's
- * width. */
+/* Printing a frame. A line consists of text and style sequences; only the text counts towards its width. */
 typedef struct page {
   const gp_monitor_layout_t *layout;
   const gp_output_t *output;
@@ -238,8 +237,7 @@ static void end_line(page_t *page)
   page->lines++;
 }
 
-/* Prints a line, truncated to the page's columns. The text must be ASCII, so that truncation cannot split a
- * character. */
+/* Prints a line, truncated to the page's columns. `text` is ASCII, so truncation splits no character. */
 static void print_line(page_t *page, gp_style_t style, const char *text)
 {
   if (!has_room(page, 1))
@@ -300,8 +298,8 @@ static void print_bar(page_t *page, const gp_monitor_device_t *device)
   parts_of(device, parts);
   fputs("  [", page->output->stream);
   for (int i = 0; i < PART_COUNT; i++) {
-    /* Rounds the ends of the parts, not their lengths, so that the lengths add up. A part with bytes gets at
-     * least one cell. */
+    /* Rounds the ends of the parts, not the lengths, so that the lengths add up. A part with bytes gets a
+     * cell. */
     sum += parts[i].bytes;
     unsigned end = (unsigned)((double)sum / (double)scale * width + 0.5);
     if (parts[i].bytes && end <= used)

@@ -25,8 +25,7 @@ typedef struct device {
   int is_integrated;
 } device_t;
 
-/* What the child process found. It sends this struct through a pipe; the parent uses it only if it is
- * complete. */
+/* What the child process found. It sends this struct through a pipe; the parent uses only complete ones. */
 typedef struct answer {
   char problem[512]; /* the loader's error; "" if libcuda.so.1 was loaded */
   int init;          /* return value of cuInit */

@@ -55,8 +55,7 @@ static void check_folder(gp_checks_t *checks, const char *folder, uint64_t event
   }
 }
 
-/* Returns the number in the file at `path`. Returns UINT64_MAX if the file contains no number ("max") or does
- * not exist. */
+/* Returns the number in the file at `path`, or UINT64_MAX if it contains none ("max") or does not exist. */
 static uint64_t number_in(const char *path)
 {
   char text[64];

@@ -13,7 +13,7 @@
 
 #define SECONDS_MOST 20
 
-/* Runs the dynamic loader with the arguments `argv`, and stores its stdout and stderr in `text`, truncated to
+/* Runs the dynamic loader with `argv`, and stores its stdout and stderr in `text`, truncated to
  * `capacity`. */
 static void list_loaded(char *const argv[], char *text, size_t capacity)
 {

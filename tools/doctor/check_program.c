@@ -33,8 +33,7 @@ static bool is_word_character(char c)
   return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Returns true if text[0..length) contains one of `words` as a whole word. `words` are separated by
- * blanks. */
+/* Returns true if text[0..length) contains one of `words`, separated by blanks, as a whole word. */
 static bool has_word(const char *text, size_t length, const char *words)
 {
   for (size_t size; *words; words += size, words += strspn(words, " ")) {
@@ -110,8 +109,7 @@ static void read_sources(found_t *found, const char *path, char *const argv[])
   }
 }
 
-/* Returns true if an environment variable contains the part that `settings` ("NAME=PART ...") gives for
- * it. */
+/* Returns true if an environment variable contains the part that `settings` ("NAME=PART ...") has for it. */
 static bool is_set(const char *settings)
 {
   char name[64], part[64];
@@ -150,8 +148,7 @@ static void check_frameworks(gp_checks_t *checks, const char *path, char *const 
   }
 }
 
-/* Reports the first program in a shell script that starts other programs without passing on the
- * environment. */
+/* Reports the first program in a shell script that starts others without passing on the environment. */
 static void check_script(gp_checks_t *checks, const char *path, const char *library)
 {
   static const char separators[] = " \t\n;&|()`\"'";

@@ -47,16 +47,15 @@ int gp_checks_print_json(const gp_checks_t *checks);
  * The groups of checks.
  */
 
-/* check_driver.c: queries the driver and its devices, in a child process because a driver may crash or
+/* check_driver.c: queries the driver and its devices in a child process, because a driver may crash or
  * hang. */
 void gp_check_driver(gp_checks_t *checks);
 
 /* check_place.c: checks the space for the record, and external limits: the container's, MIG, MPS. */
 void gp_check_place(gp_checks_t *checks, const gp_options_t *options);
 
-/* check_preload.c: runs the loader with LD_PRELOAD set to the library, and checks what it would load.
- * `program` is the program's path or NULL. Sets this process's LD_PRELOAD. Writes the loader's output to
- * `list`. */
+/* check_preload.c: runs the loader with LD_PRELOAD set to the library, and checks what it would load. Sets
+ * this process's LD_PRELOAD. `program` is a path or NULL. Writes the loader's output to `list`. */
 void gp_check_preload(
     gp_checks_t *checks, const char *library, const char *program, char *list, size_t capacity);
 

@@ -1,6 +1,5 @@
 /*
- * gpupool doctor: checks whether the library works on this machine and with a given program, and says what to
- * change.
+ * gpupool doctor: checks whether the library works here and with a given program, and says what to change.
  */
 #include <stdio.h>
 #include <stdlib.h>

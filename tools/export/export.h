@@ -31,8 +31,8 @@ typedef struct gp_export_event {
   const char *detail;
 } gp_export_event_t;
 
-/* The blocks that a metric counts: those live in the snapshot, those live at the peak, or all that ever
- * existed. */
+/* The blocks that a metric counts: those live in the snapshot, those live at the peak, or all ever
+ * allocated. */
 typedef enum gp_export_metric {
   GP_EXPORT_LIVE,
   GP_EXPORT_PEAK,
@@ -69,8 +69,7 @@ bool gp_export_event(const gp_export_t *export, size_t i, gp_export_event_t *ret
 
 bool gp_export_has_device(const gp_export_t *export, int device);
 
-/* Returns true if forwarded memory of this kind is on the device. Page-locked host memory, for example, is
- * not. */
+/* Returns true if forwarded memory of this kind is on the device. Page-locked host memory is not. */
 bool gp_export_is_device_memory(const char *kind);
 
 /*
@@ -96,8 +95,7 @@ void gp_export_progress(const gp_export_t *export, uint64_t part, uint64_t whole
  * (GP_EXPORT_FRAME_BYTES). */
 const char *gp_export_frame_function(const gp_snapshot_t *snapshot, size_t frame, char *buffer);
 
-/* Returns the path of the source file, or else of the module, or else "". The text belongs to the
- * snapshot. */
+/* Returns the path of the source file, or of the module, or else "". The text belongs to the snapshot. */
 const char *gp_export_frame_file(const gp_snapshot_t *snapshot, size_t frame);
 
 /* export_weights.c: sums of bytes by stack. */

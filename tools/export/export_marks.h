@@ -1,6 +1,5 @@
 /*
- * The program's marks, including the begin and end of each scope, and the push and pop of each thread's
- * ranges.
+ * The program's marks, including the begin and end of scopes, and the push and pop of threads' ranges.
  */
 #ifndef GP_TOOLS_EXPORT_MARKS_H
 #define GP_TOOLS_EXPORT_MARKS_H

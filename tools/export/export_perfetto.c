@@ -157,8 +157,7 @@ static void count(perfetto_t *perfetto, const gp_export_event_t *event, bool for
   }
 }
 
-/* Computes the counters before the first event: starts with the counters at the end, and undoes every
- * event. */
+/* Computes the counters before the first event: those at the end, with every event undone. */
 static void count_backwards(perfetto_t *perfetto)
 {
   const gp_export_t *export = perfetto->export;

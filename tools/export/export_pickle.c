@@ -78,8 +78,7 @@ static void begin(gp_tree_t *tree, char bracket)
   pickle->batch[pickle->depth++] = 0;
 }
 
-/* Begins a new batch if none is open; first ends the batch with `opcode` if it is full. Call it before each
- * element. */
+/* Begins a new batch if none is open, after ending a full one with `opcode`. Call it before each element. */
 static void next_in_batch(pickle_tree_t *pickle, int opcode)
 {
   uint32_t *batch = &pickle->batch[pickle->depth - 1];

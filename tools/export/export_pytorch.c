@@ -329,8 +329,7 @@ static void write_own(gp_pytorch_t *pytorch)
   ops->end(pytorch->tree, '}');
 }
 
-/* Writes the program's scopes. Omits the ranges of threads, because an annotation does not contain its
- * thread. */
+/* Writes the program's scopes. Omits ranges of threads, because an annotation does not contain its thread. */
 static int write_annotations(gp_pytorch_t *pytorch)
 {
   const gp_tree_ops_t *ops = pytorch->tree->ops;

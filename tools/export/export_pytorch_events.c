@@ -148,8 +148,7 @@ int gp_pytorch_find_parts(gp_pytorch_t *pytorch)
 #define ROUND_BYTES UINT64_C(512) /* PyTorch rounds sizes up to a multiple of this many bytes */
 
 /* Writes an event. `rounded` is the block's size in bytes, or 0 if the event is not about a block. If PyTorch
- * would round the size differently, adds the member "rounded_size", so that an import restores the exact
- * size. */
+ * would round the size differently, adds "rounded_size", so that an import restores the exact size. */
 static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_export_event_t *event,
     uint64_t address, uint64_t size, uint64_t rounded)
 {

@@ -26,14 +26,13 @@ typedef struct gp_pytorch {
 void gp_pytorch_integer(gp_pytorch_t *pytorch, const char *name, uint64_t number);
 void gp_pytorch_text(gp_pytorch_t *pytorch, const char *name, const char *value);
 
-/* Writes the member "frames" with the innermost frame first, as in the snapshot. Writes an empty list for
- * stack -1. */
+/* Writes the member "frames", innermost frame first as in the snapshot. Writes an empty list for stack -1. */
 void gp_pytorch_frames(gp_pytorch_t *pytorch, int stack);
 void gp_pytorch_stream(gp_pytorch_t *pytorch, int stream);
 
 /* Returns the address at which to show forwarded memory. Some kinds of memory have a handle instead of an
- * address, and a handle can have any value. Such memory gets an unused address above every device address and
- * below 2^53. */
+ * address, and a handle can have any value. Such memory gets an address above all device addresses and below
+ * 2^53. */
 uint64_t gp_pytorch_place(gp_pytorch_t *pytorch, const char *kind, uint64_t address, uint64_t size);
 
 /* Sets is_part and has_parts, which the caller frees even after an error. Returns 0 or ENOMEM. */

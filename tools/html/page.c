@@ -48,7 +48,7 @@ static int malformed(const char *range)
       range);
 }
 
-/* Checks the options. Splits the range at the first ".." after a valid moment, because a number may contain a
+/* Checks the options. Splits the range at the first ".." after a valid moment: a number may contain a
  * point. */
 static int check(const gp_request_t *request, void *arg)
 {

@@ -14,8 +14,7 @@
 #include "tools/tune/tune.h"
 
 /*
- * Adds the phases of a recording to a page: the ranges and marks of the thread that spends the longest time
- * in phases.
+ * Adds the phases of a recording to a page: ranges and marks of the thread that is in phases the longest.
  */
 
 typedef struct phases_build {

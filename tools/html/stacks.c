@@ -132,8 +132,7 @@ static void add_owner(build_t *build, const share_t *shares, size_t count)
   }
 }
 
-/* Adds the owners. Each owner is described by the line that requested the most bytes, as in `gpupool
- * summary`. */
+/* Adds the owners. Each is described by the line that requested the most bytes, as in `gpupool summary`. */
 static void add_owners(build_t *build, const gp_lifetimes_t *lifetimes, share_t *shares, size_t count)
 {
   for (size_t i = 0; i < lifetimes->life_count; i++) {

@@ -24,8 +24,7 @@ typedef struct gp_page_names {
 } gp_page_names_t;
 
 /* Returns the index of `text` in the list; copies the text if it is new. If memory runs out, returns 0, and
- * gp_page_names_add reports the error. A zeroed struct is an empty list. Call gp_page_names_fini in any
- * case. */
+ * gp_page_names_add reports it. A zeroed struct is an empty list. Call gp_page_names_fini in any case. */
 size_t gp_page_name(gp_page_names_t *names, const char *text);
 
 /* Adds the strings to the array `list`, in index order. Returns 0 or ENOMEM. */

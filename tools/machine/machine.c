@@ -198,8 +198,7 @@ static int note_folder(walk_t *walk, const struct stat *status)
   return 0;
 }
 
-/* Walks the folder of one user's records. Skips it unless that user owns it and no other user can enter
- * it. */
+/* Walks the folder of one user's records, if that user owns it and no other user can enter it. */
 static int walk_user(walk_t *walk, int root, const char *root_path, const char *name, const gp_place_t *place)
 {
   char path[GP_RECORD_FILE_PATH_BYTES];

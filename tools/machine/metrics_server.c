@@ -165,8 +165,7 @@ static void note_connection(void *self, struct MHD_Connection *connection, void 
   }
 }
 
-/* Shuts a connection down. libmicrohttpd then reads the end of the client's data, and closes the
- * connection. */
+/* Shuts a connection down. libmicrohttpd then reads the rest of the client's data, and closes it. */
 static void cut(client_t *client)
 {
   client->is_cut = true;
@@ -220,8 +219,8 @@ static void cut_late(server_t *server)
   }
 }
 
-/* Returns the timeout for poll(2): milliseconds until libmicrohttpd or this file has to act, or -1 for no
- * timeout. */
+/* Returns the timeout for poll(2): milliseconds until libmicrohttpd or this file has to act, or -1 for
+ * none. */
 static int wait_ms(server_t *server)
 {
   const uint64_t now = now_ms();

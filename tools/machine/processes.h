@@ -75,8 +75,7 @@ typedef struct gp_target {
  * the owner of the files in /proc/PID. */
 void gp_target_find(pid_t pid, uid_t owner, char *intruder, gp_target_t *ret_target);
 
-/* Returns true if `user` may own the target's files and sockets: the effective user or the owner of the files
- * in /proc. */
+/* Returns true if `user` may own the target's files and sockets: its effective user or its owner in /proc. */
 bool gp_target_has_user(const gp_target_t *target, uid_t user);
 
 /* Returns the content of /proc/PID/NAME, truncated to 1 MiB and followed by a NUL, or NULL if it cannot be

@@ -35,9 +35,8 @@ typedef struct gp_ps_table {
   size_t count;
 } gp_ps_table_t;
 
-/* Makes a row for each device of each process that matches `filter`. `filter` is a part of the command, host,
- * container or pod, or a whole PID; NULL or "" matches all. Returns 0 or ENOMEM. Call gp_ps_table_fini in any
- * case. */
+/* Makes a row for each device of each process that matches `filter`: a part of the command, host, container
+ * or pod, or a whole PID; NULL or "" matches all. Returns 0 or ENOMEM. Call gp_ps_table_fini in any case. */
 int gp_ps_table_init(
     gp_ps_table_t *table, const gp_machine_t *machine, gp_ps_sort_t sort, const char *filter);
 void gp_ps_table_fini(gp_ps_table_t *table);
@@ -53,8 +52,7 @@ typedef struct gp_ps_look {
  * columns that do not fit, and lists their headings in a last line. */
 void gp_ps_table_print(const gp_ps_table_t *table, const gp_ps_look_t *look, const gp_output_t *output);
 
-/* Writes the sum of the rows, such as "2 programs have 12.4 GiB of device memory", to `buffer`. Returns
- * `buffer`. */
+/* Writes the sum of the rows, such as "2 programs have 12.4 GiB of device memory". Returns `buffer`. */
 char *gp_ps_table_sum(const gp_ps_table_t *table, char *buffer, size_t capacity);
 
 #endif

@@ -244,8 +244,7 @@ static const char *placeholder_text(const gp_record_t *record, char letter, char
   }
 }
 
-/* Makes the file name as the library would. If the name is taken, appends ".1", ".2" and so on. Truncates
- * long names. */
+/* Makes the file name as the library would. Appends ".1", ".2" ... to a taken name. Truncates long names. */
 static void choose_name(const gp_record_t *record, const char *pattern, char *buffer, size_t capacity)
 {
   struct stat status;

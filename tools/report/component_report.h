@@ -9,8 +9,7 @@
 #include "tools/model/component_use.h"
 #include "tools/output.h"
 
-/* Prints the component table of a device's section in a summary. Prints nothing if all memory is the
- * program's own. */
+/* Prints the component table of a device in a summary. Prints nothing if all memory is the program's own. */
 void gp_component_print(const gp_component_use_t *use, gp_output_t *output);
 
 /* Adds the content of gp_component_print to the device's JSON object. */

@@ -246,7 +246,7 @@ static int compare_pairs(const void *a, const void *b)
   return strcmp(x->name, y->name);
 }
 
-/* Adds memory that belongs to no component's site, at the end or at the peak. Returns false if memory runs
+/* Adds memory that belongs to no site (by component), at the end or the peak. Returns false if memory runs
  * out. */
 static bool add_unsited(const gp_unsited_use_t *unsited, int sort, pair_t **pairs, size_t *count)
 {
@@ -270,8 +270,8 @@ static bool add_unsited(const gp_unsited_use_t *unsited, int sort, pair_t **pair
 }
 
 /* Joins the sites of both snapshots by name, and adds memory that belongs to no site (`unsited`; NULL: none).
- * Returns the pairs, which the caller frees, or NULL if memory runs out. The pairs borrow their names from
- * the sites. */
+ * Returns the pairs, which the caller frees, or NULL if memory runs out. Pairs borrow names from the
+ * sites. */
 static pair_t *join(const gp_sites_t *sites, const gp_unsited_use_t *unsited, int sort, size_t *ret_count)
 {
   gp_hash_index_t index = {.count = 0};
@@ -295,8 +295,7 @@ static pair_t *join(const gp_sites_t *sites, const gp_unsited_use_t *unsited, in
   }
   if (count > 1)
     qsort(pairs, count, sizeof(*pairs), compare_pairs);
-  /* Removes pairs without a difference. Keeps components that are still in use, because they show what
-   * stays. */
+  /* Removes pairs without a difference, but keeps components still in use, because they show what stays. */
   while (count > 0 && difference(&pairs[count - 1]) == 0 && !(unsited && pairs[count - 1].after))
     count--;
   *ret_count = count;

@@ -9,8 +9,7 @@
 
 /*
  * Prints a stack in at most *left bytes, and subtracts the printed bytes from *left. Prints the owner, the
- * user's functions that called it, and one line about other frames. With --all-frames, prints the stack as
- * recorded.
+ * user's functions that called it, and one line about other frames; with --all-frames, the stack as recorded.
  */
 void gp_report_stack(const gp_report_input_t *input, const gp_snapshot_t *snapshot, int stack, uint64_t *left,
     gp_output_t *output);

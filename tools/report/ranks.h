@@ -42,8 +42,7 @@ typedef enum gp_clock {
  * borrowed from ranks[0]. */
 gp_clock_t gp_ranks_clock(const gp_rank_t *const *ranks, size_t count, const char **ret_mark);
 
-/* Converts a time of `rank` to nanoseconds since the mark. Without a mark, converts it to nanoseconds since
- * 1970. */
+/* Converts a time of `rank` to nanoseconds since the mark or, without a mark, since 1970. */
 int64_t gp_rank_time(const gp_rank_t *rank, gp_clock_t clock, const char *mark, uint64_t time_ns);
 
 #endif

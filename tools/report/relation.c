@@ -18,8 +18,7 @@ static const cJSON *process_of(const gp_report_input_t *input)
   return cJSON_GetObjectItemCaseSensitive(input->snapshot->root, "process");
 }
 
-/* Returns the program's name or, for a Python interpreter, its script's name; "" if unknown. The text is
- * borrowed. */
+/* Returns the program's name or, for a Python interpreter, the script's; "" if unknown. Borrowed. */
 static const char *program_of(const gp_report_input_t *input)
 {
   const cJSON *process = process_of(input), *word;

@@ -1,6 +1,6 @@
 /*
- * The result of `gpupool replay` for one file. replay_command.c computes it; replay_text.c and replay_json.c
- * print it.
+ * The result of `gpupool replay` for one file. replay_command.c computes it, and replay_text.c and
+ * replay_json.c print it.
  */
 #ifndef GP_TOOLS_REPORT_REPLAY_REPORT_H
 #define GP_TOOLS_REPORT_REPLAY_REPORT_H

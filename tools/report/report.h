@@ -66,8 +66,7 @@ int gp_report_open(const gp_request_t *request, const void *own, unsigned column
     gp_report_input_t *ret_input);
 void gp_report_close(gp_report_input_t *input);
 
-/* Returns GP_EXIT_PARTIAL, after a message, if --strict was given and the snapshot is incomplete. Otherwise
- * returns 0. */
+/* Returns GP_EXIT_PARTIAL, after a message, if --strict was given and the snapshot is incomplete; else 0. */
 int gp_report_check_strict(const gp_report_input_t *input);
 
 /* Returns the more serious of two exit statuses. An unreadable file is more serious than a usage error, which
@@ -93,8 +92,7 @@ void gp_report_heading(gp_output_t *output, const gp_report_input_t *input);
 /* Adds the moment that a report describes to its JSON object. */
 void gp_json_add_moment(
     cJSON *object, const char *name, const gp_moments_t *moments, const gp_lifetimes_t *lifetimes);
-/* Add the members that are in every report of one snapshot, and those that are in every comparison of two
- * snapshots. */
+/* Add the members of every report of one snapshot, and those of every comparison of two snapshots. */
 void gp_report_json_file(cJSON *object, const char *file, const gp_snapshot_t *snapshot);
 void gp_report_json_files(cJSON *object, const gp_report_input_t *inputs, int count);
 

@@ -183,7 +183,7 @@ static void print_peaks(const view_t *view, gp_output_t *output)
         output, "", "The events have no times, so what one device used at the peak of another is unknown.");
 }
 
-/* Returns the measure whose count is shown next to the bytes: blocks for memory in use, calls for all other
+/* Returns the measure whose count is next to the bytes: blocks for memory in use, calls for all other
  * sorts. */
 static gp_site_measure_t counted(int sort)
 {

@@ -42,9 +42,9 @@ int gp_overview_init(gp_overview_t *overview, size_t count);
 /* Fills a file's row from its findings. */
 void gp_overview_set(gp_overview_row_t *row, const gp_findings_t *findings);
 
-/* Prints the table of the readable files: at most `most` rows (0: all), and a line for the rest. Sorts the
- * rows by severity, and then by the distance of their memory from the medians, so that rows that stand out
- * come first. */
+/* Prints the table of the readable files: at most `most` rows (0: all), and a line for the rest. Sorts rows
+ * by severity, and then by the distance of their memory from the medians, so those that stand out come
+ * first. */
 void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output);
 
 /* Prints which ranks used the most and the least memory, leaked the most, and ran out of memory first, if
@@ -57,8 +57,8 @@ void gp_overview_fini(gp_overview_t *overview);
 /* Prints one line for each device. */
 void gp_overview_print_devices(const gp_summary_t *summary, gp_output_t *output);
 
-/* Returns the device to show in full: the one that ran out of memory, or else the one that has the most
- * memory in use. */
+/* Returns the device to show in full: the one that ran out of memory, else that with the most memory in
+ * use. */
 const gp_summary_device_t *gp_overview_device(const gp_summary_t *summary);
 
 #endif

@@ -9,12 +9,11 @@
 #include "tools/model/findings.h"
 #include "tools/output.h"
 
-/* summary_text.c: writes the text to `output`. With `is_full`, shows all devices in full, however many there
- * are. */
+/* summary_text.c: writes the text to `output`. With `is_full` shows all devices in full, even if there are
+ * many. */
 void gp_summary_print(const gp_findings_t *findings, bool is_full, gp_output_t *output);
 
-/* summary_phases.c: prints a table of at most twelve phases. Phases with the highest memory use come
- * first. */
+/* summary_phases.c: prints a table of at most twelve phases, those with the highest memory use first. */
 void gp_summary_phases_print(const gp_summary_t *summary, gp_output_t *output);
 
 /* summary_json.c: adds the members of one item of "snapshots" (REPORTS.md) to `object`. */

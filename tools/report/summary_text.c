@@ -76,8 +76,8 @@ static void print_when(const gp_summary_t *summary, gp_output_t *output, const c
   line(output, summary->snapshot->lacks_counters ? "events" : "began", text);
 }
 
-/* Prints the options that were set. Omits the output, because gpupool run always sets it and the user already
- * has the file. */
+/* Prints the options that were set, except the output: gpupool run sets it, and the user already has the
+ * file. */
 static void print_settings(gp_output_t *output, const cJSON *settings)
 {
   gp_sentence_t text = {.used = 0}, conf = {.used = 0};
@@ -459,8 +459,7 @@ static void print_names(gp_output_t *output, const cJSON *list, const char *noun
   gp_output_wrap(output->stream, "  ", "    ", gp_printable(text.text, shown, sizeof(shown)));
 }
 
-/* Returns true if the snapshot records threads. Snapshots from PyTorch do not: they have one thread without
- * an id. */
+/* Returns true if the snapshot records threads. PyTorch's do not: they have one thread without an id. */
 static bool knows_threads(const cJSON *root)
 {
   const cJSON *threads = cJSON_GetObjectItemCaseSensitive(root, "threads");

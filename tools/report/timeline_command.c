@@ -178,8 +178,7 @@ static bool is_marked(const view_t *view, int device)
   return moments->kind != GP_MOMENT_NONE && (!moments->is_of_one || moments->device == device);
 }
 
-/* Returns the height of `bytes` in rows of dots, where `top` is `rows` high. Returns 0 only if there are no
- * bytes. */
+/* Returns the height of `bytes` in rows of dots, if `top` has `rows` of them. Returns 0 only for 0 bytes. */
 static size_t level(uint64_t bytes, uint64_t top, size_t rows)
 {
   if (!bytes || !top)

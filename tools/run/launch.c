@@ -107,8 +107,7 @@ static bool is_of_terminal(int number)
   return number == SIGINT || number == SIGQUIT || number == SIGHUP;
 }
 
-/* Returns true if a timer sends the signal. A timer can survive exec into this process: alarm(2) before `exec
- * gpupool run`. */
+/* Returns true if a timer sends the signal. A timer can survive exec: alarm(2) before `exec gpupool run`. */
 static bool is_of_timer(int number)
 {
   return number == SIGALRM || number == SIGVTALRM || number == SIGPROF;
@@ -198,8 +197,8 @@ int gp_launch_find(const char *name, char *buffer, size_t capacity)
   }
 }
 
-/* Starts the program at `path`. Runs a script that has no "#!" line with the shell, as execvp does. Returns 0
- * or an errno. */
+/* Starts the program at `path`. Like execvp, runs a script without "#!" with the shell. Returns 0 or an
+ * errno. */
 static int spawn(pid_t *ret_pid, const char *path, char *const argv[], const posix_spawnattr_t *attributes)
 {
   int error = posix_spawn(ret_pid, path, NULL, attributes, argv, environ);
@@ -244,7 +243,7 @@ void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret
   int error = posix_spawnattr_init(&attributes);
   if (!error) {
     /* exec resets handlers, so the child starts with the signal mask and dispositions that this process
-     * started with. */
+     * had. */
     (void)posix_spawnattr_setsigmask(&attributes, &before);
     (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     error = spawn(&pid, path, argv, &attributes);

@@ -29,8 +29,7 @@ bool gp_preload_set_nvtx(const char *library);
 
 #define GP_LD_SO_PRELOAD "/etc/ld.so.preload" /* list of what the loader preloads into every program */
 
-/* Called for each conflict. `what` describes it, and `remedy` says what to do; both are sentences without a
- * full stop. */
+/* Called for each conflict. `what` describes it, `remedy` says what to do: sentences without a full stop. */
 typedef void (*gp_conflict_fn)(void *arg, const char *what, const char *remedy);
 
 /* Characters that separate the entries of a list that the loader reads, such as LD_PRELOAD. */

@@ -119,8 +119,7 @@ static const char *output_pattern(const gp_options_t *options, char *buffer, siz
 }
 
 /* Makes a relative profile path from the command or the environment absolute, because the library reads the
- * profile only when the program first uses the GPU. The path has no placeholders. Returns false if memory
- * runs out. */
+ * profile when the program first uses the GPU. It has no placeholders. Returns false if memory runs out. */
 static bool set_profile(const gp_options_t *options)
 {
   const char *path = gp_option_text(options, GP_OPTION_profile);
@@ -183,8 +182,7 @@ static const char *typed_name(const char *path, char *buffer, size_t capacity)
   return buffer;
 }
 
-/* Reports other programs that may use the memory that was missing. Lists a pool only while its program
- * runs. */
+/* Reports other programs that may use the missing memory. Lists a pool only while its program runs. */
 static void report_neighbours(void)
 {
   gp_machine_t machine;
@@ -248,9 +246,8 @@ static void report_nothing(
         nothing, path);
 }
 
-/* Reads into `list` the records of those programs of this run that ended without a normal exit. The program
- * itself may not be among them, because a shell or a job launcher starts others. Returns the number of
- * records. */
+/* Reads into `list` the records of this run's programs that ended without a normal exit. The program itself
+ * may not be among them, because a shell or a job launcher starts others. Returns the number of records. */
 static size_t find_left_records(gp_left_list_t *list, pid_t pid, const char *run, uint64_t begin_us)
 {
   size_t count = 0;

@@ -44,8 +44,7 @@ bool gp_frame_is_beginning(const gp_snapshot_t *snapshot, int frame);
 /* Returns the name of a group of folded frames, such as "PyTorch". The text is static. */
 const char *gp_frame_group_words(gp_frame_group_t group);
 
-/* Returns the language of an interpreter's group, such as "Python", or NULL for other groups. The text is
- * static. */
+/* Returns the language of an interpreter's group, such as "Python", or NULL for other groups. Static. */
 const char *gp_frame_group_language(gp_frame_group_t group);
 
 /* Writes the operator that a PyTorch dispatcher calls, for example "aten::conv2d" for
@@ -60,12 +59,10 @@ bool gp_frame_operator(const char *function, char *buffer, size_t capacity);
  */
 char *gp_frame_describe(const gp_snapshot_t *snapshot, int frame, char *buffer, size_t capacity);
 
-/* Writes only the function's name. If the name is unknown, writes the same as gp_frame_describe. Returns
- * `buffer`. */
+/* Writes the function's name or, if it is unknown, the text of gp_frame_describe. Returns `buffer`. */
 char *gp_frame_function(const gp_snapshot_t *snapshot, int frame, char *buffer, size_t capacity);
 
-/* Returns the part of a demangled name after the return type. Demangled names of function templates begin
- * with that type. */
+/* Returns the part of a demangled name after the return type, with which names of templates begin. */
 const char *gp_function_without_result(const char *function);
 
 #endif

@@ -75,8 +75,7 @@ static bool has_plain_caller(const view_t *view, int place)
   return false;
 }
 
-/* Starts at a user's frame and goes outwards. Returns the first frame that does more than allocate for its
- * caller. */
+/* Goes outwards from a user's frame. Returns the first frame that does more than allocate for its caller. */
 static int see_through(const view_t *view, int place)
 {
   for (;;) {
@@ -90,8 +89,8 @@ static int see_through(const view_t *view, int place)
   }
 }
 
-/* Returns the owner of a stack in which no frame may be an owner: the outermost frame that does more than
- * start a process. */
+/* Returns the owner of a stack without possible owners: the outermost frame that does more than start a
+ * process. */
 static int find_least_bad(const view_t *view, int begin)
 {
   int found = view->count - 1;

@@ -103,7 +103,7 @@ static gp_symbol_t *copy_symbols(const gp_symbol_t *symbols, size_t count)
   return NULL;
 }
 
-/* Answers the queries from the cache if it contains all of them. Otherwise returns false and leaves them
+/* Answers the queries if the cache contains all of them. Otherwise returns false, and leaves them
  * unchanged. */
 static bool symbols_cache_find(const gp_snapshot_module_t *module, gp_symbol_query_t *queries, size_t count)
 {
@@ -165,7 +165,7 @@ static const missing_t *find_missing(const answer_t *key)
   return NULL;
 }
 
-/* Adds a module to the cache for which no file has the names, with the reason. Skips modules without a
+/* Adds a module to the cache for which no file has names, with the reason. Skips modules without a
  * build-id. */
 static void symbols_cache_keep_missing(const gp_snapshot_module_t *module, const char *why)
 {

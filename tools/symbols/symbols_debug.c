@@ -14,8 +14,7 @@
 
 static const gp_symbols_options_t no_options;
 
-/* Returns `crc` extended by the bytes: the checksum of .gnu_debuglink, as in gdb's manual ("Separate Debug
- * Files"). */
+/* Returns `crc` extended by the bytes, as for .gnu_debuglink in gdb's manual ("Separate Debug Files"). */
 static uint32_t add_to_crc(uint32_t crc, const unsigned char *bytes, size_t count)
 {
   crc = ~crc;
@@ -116,7 +115,7 @@ int gp_symbols_find_debuginfo(Dwfl_Module *module, void **userdata, const char *
   const unsigned char *bits = NULL;
   GElf_Addr address;
 
-  /* libdwfl calls this for dwz's file, too, but without a checksum. gp_symbols_find_alternate handles that
+  /* libdwfl also calls this for dwz's file, without a checksum. gp_symbols_find_alternate handles that
    * file. */
   bool has_link =
       debuglink_file && debuglink_crc != 0 && !strchr(debuglink_file, '/') && debuglink_file[0] != '.';

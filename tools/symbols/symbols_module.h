@@ -11,8 +11,7 @@
 
 #include "tools/read/snapshot.h"
 
-/* Options of the search for symbols. Strings are borrowed. A zeroed struct searches the files of this
- * machine. */
+/* Options of the search for symbols. Strings are borrowed. A zeroed struct searches this machine's files. */
 typedef struct gp_symbols_options {
   const char *sysroot;         /* folder in which the modules' paths are looked up; NULL: none */
   const char *debug_directory; /* more debug files, in .build-id/ or by name; NULL: only the usual folders */
@@ -36,8 +35,7 @@ typedef struct gp_symbol {
   int line; /* 0: unknown */
 } gp_symbol_t;
 
-/* An address in the process, and the functions at that address, innermost first. All but the last are
- * inlined. */
+/* An address in the process, and the functions at it, innermost first. All but the last are inlined. */
 typedef struct gp_symbol_query {
   uint64_t address;
   size_t frame; /* for the caller's use */

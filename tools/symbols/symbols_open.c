@@ -17,8 +17,7 @@
 #include "tools/symbols/symbols_module.h"
 
 /*
- * The functions of libdw under their own names. Call them only after gp_symbols_are_available has returned
- * true.
+ * The functions of libdw under their own names. Call them only if gp_symbols_are_available returned true.
  */
 
 #define FUNCTION GP_OPTIONAL_DEFINE

@@ -177,8 +177,7 @@ static int find_largest(build_t *build, double *ret_sum)
   return largest;
 }
 
-/* Returns the number of different callers at build->places. Sets *ret_most to the bytes of the largest
- * CALLERS ones. */
+/* Returns the number of different callers at build->places. *ret_most is the bytes of the CALLERS largest. */
 static size_t tally(build_t *build, double *ret_most)
 {
   double most[CALLERS] = {0};

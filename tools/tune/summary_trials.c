@@ -79,8 +79,7 @@ static int try(const gp_summary_t *summary, int device, const gp_trial_t *trial,
   return error == EOVERFLOW ? ENODATA : error;
 }
 
-/* Returns the limit that the library advised, or NULL. With this limit the library would have served the last
- * request. */
+/* Returns the limit that the library advised, with which it would have served the last request, or NULL. */
 static const char *advised_limit(const gp_snapshot_t *snapshot)
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
