@@ -28,8 +28,7 @@ int gp_arguments_parse(
  * gp_option_lookup_fn. `arg` is a gp_arguments_t. */
 const char *gp_arguments_lookup(void *arg, const char *variable);
 
-/* Computes the effective options from the arguments and the environment. Reports problems as the library
- * does. */
+/* Computes the effective options from arguments and environment. Reports problems as the library does. */
 void gp_arguments_read(
     gp_arguments_t *arguments, gp_options_t *ret_options, gp_option_problem_fn problem, void *problem_arg);
 
@@ -40,8 +39,7 @@ void gp_arguments_read(
  */
 int gp_arguments_check(gp_arguments_t *arguments, bool is_final, gp_options_t *ret_options);
 
-/* Writes the argument name of an option ("max-cached") to `buffer` (GP_ARGUMENT_NAME_BYTES). Returns
- * `buffer`. */
+/* Writes an option's argument name ("max-cached") to `buffer` (GP_ARGUMENT_NAME_BYTES). Returns `buffer`. */
 char *gp_argument_name(gp_option_id_t id, char *buffer);
 
 /* Prints the name, syntax, default and meaning of every option to stdout. */

@@ -42,8 +42,7 @@ static inline uint64_t gp_hash_text(uint64_t hash, const char *text)
   return hash;
 }
 
-/* Returns the hash of a number. Spreads the bits, because sizes and addresses differ in only a few of
- * them. */
+/* Returns the hash of a number. Spreads the bits, because sizes and addresses differ in few of them. */
 static inline uint64_t gp_hash_number(uint64_t number)
 {
   return number * UINT64_C(0x9e3779b97f4a7c15) >> 20;

@@ -91,8 +91,7 @@ static int help(int argc, char **argv)
   return command->run(2, (char *[]){argv[1], (char[]){"--help"}, NULL});
 }
 
-/* Flushes stdout and returns the exit status. If that fails, as on a full disk, the status is never
- * success. */
+/* Flushes stdout and returns the exit status, which is not success if that fails, as on a full disk. */
 static int finish(int status)
 {
   if (fflush(stdout) == 0 && !ferror(stdout))

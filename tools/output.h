@@ -43,7 +43,7 @@ typedef struct gp_output {
 int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_color);
 
 /* Ends writing, and makes the text available as text[0..length). Replaces characters that could control a
- * terminal, except in the tool's own styles. Nothing may be written afterwards. Returns false if memory runs
+ * terminal, except in the tool's styles. Nothing may be written afterwards. Returns false if memory runs
  * out. */
 bool gp_output_settle(gp_output_t *output);
 

@@ -49,8 +49,7 @@ static bool add(gp_request_t *request, const char *folder, const char *name)
   return true;
 }
 
-/* Appends the snapshots in a folder to the found files. Returns 0, ENOENT if there are none, or another
- * errno. */
+/* Appends a folder's snapshots to the found files. Returns 0, ENOENT if it has none, or another errno. */
 static int add_folder(gp_request_t *request, const char *path)
 {
   size_t before = request->found_count;

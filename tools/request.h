@@ -51,7 +51,7 @@ typedef struct gp_request_form {
   /* The command is about requests to the pool, not about their origin. Of the common options it has only
    * --device and those for output. */
   bool is_of_requests;
-  /* The output is not text. The command lacks common options about text, --stream, --thread, --since and
+  /* The output is not text. The command has no options about text, nor --stream, --thread, --since,
    * --until. */
   bool writes_file;
   const char *about;

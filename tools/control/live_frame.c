@@ -298,8 +298,7 @@ static void print_bar(page_t *page, const gp_monitor_device_t *device)
   parts_of(device, parts);
   fputs("  [", page->output->stream);
   for (int i = 0; i < PART_COUNT; i++) {
-    /* Rounds the ends of the parts, not the lengths, so that the lengths add up. A part with bytes gets a
-     * cell. */
+    /* Rounds the ends of parts, not the lengths, so that the lengths add up. Parts with bytes get a cell. */
     sum += parts[i].bytes;
     unsigned end = (unsigned)((double)sum / (double)scale * width + 0.5);
     if (parts[i].bytes && end <= used)

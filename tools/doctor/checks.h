@@ -47,8 +47,7 @@ int gp_checks_print_json(const gp_checks_t *checks);
  * The groups of checks.
  */
 
-/* check_driver.c: queries the driver and its devices in a child process, because a driver may crash or
- * hang. */
+/* check_driver.c: queries the driver and its devices in a child process, because a driver may crash. */
 void gp_check_driver(gp_checks_t *checks);
 
 /* check_place.c: checks the space for the record, and external limits: the container's, MIG, MPS. */

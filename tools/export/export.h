@@ -31,8 +31,7 @@ typedef struct gp_export_event {
   const char *detail;
 } gp_export_event_t;
 
-/* The blocks that a metric counts: those live in the snapshot, those live at the peak, or all ever
- * allocated. */
+/* The blocks that a metric counts: live in the snapshot, live at the peak, or all that ever existed. */
 typedef enum gp_export_metric {
   GP_EXPORT_LIVE,
   GP_EXPORT_PEAK,

@@ -4,8 +4,7 @@
  * events and segments must agree. Each block is in a segment at every moment. A segment exists after the
  * event that allocates it. Only the oldest events may be missing.
  *
- * Forwarded memory is written as a segment with one block; the segment and the block appear and disappear
- * together.
+ * Forwarded memory is written as a segment with one block; both appear and disappear together.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@ typedef struct gp_tree_ops {
   void (*key)(gp_tree_t *tree, const char *name); /* name is a static string */
   void (*item)(gp_tree_t *tree);                  /* before each element */
   void (*text)(
-      /* The text is UTF-8. It must live as long as the tree, which may write it once and refer to it
+      /* The text is UTF-8. It must live as long as the tree, which writes it once and may refer to it
        * later. */
       gp_tree_t *tree, const char *text);
   void (*text_once)(gp_tree_t *tree, const char *text);

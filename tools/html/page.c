@@ -48,8 +48,7 @@ static int malformed(const char *range)
       range);
 }
 
-/* Checks the options. Splits the range at the first ".." after a valid moment: a number may contain a
- * point. */
+/* Checks the options. Splits the range at the first ".." after a valid moment, which may contain a point. */
 static int check(const gp_request_t *request, void *arg)
 {
   own_t *own = arg;

@@ -219,8 +219,7 @@ static void cut_late(server_t *server)
   }
 }
 
-/* Returns the timeout for poll(2): milliseconds until libmicrohttpd or this file has to act, or -1 for
- * none. */
+/* Returns the timeout for poll(2): milliseconds until libmicrohttpd or this file must act, or -1 for none. */
 static int wait_ms(server_t *server)
 {
   const uint64_t now = now_ms();

@@ -270,8 +270,7 @@ static bool add_unsited(const gp_unsited_use_t *unsited, int sort, pair_t **pair
 }
 
 /* Joins the sites of both snapshots by name, and adds memory that belongs to no site (`unsited`; NULL: none).
- * Returns the pairs, which the caller frees, or NULL if memory runs out. Pairs borrow names from the
- * sites. */
+ * Returns the pairs, which the caller frees, or NULL if memory runs out. Borrows names from the sites. */
 static pair_t *join(const gp_sites_t *sites, const gp_unsited_use_t *unsited, int sort, size_t *ret_count)
 {
   gp_hash_index_t index = {.count = 0};

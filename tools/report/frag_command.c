@@ -225,8 +225,7 @@ static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint6
     fprintf(output->stream, "and %s; -n 0 shows all\n", GP_AS_PLURAL(all - rows, "smaller row"));
 }
 
-/* Returns the idle bytes that the pool can release to the driver, which are in segments without a used
- * block. */
+/* Returns the idle bytes that the pool can release to the driver: those in segments without a used block. */
 static uint64_t idle_in_whole_segments(const gp_map_device_t *device)
 {
   uint64_t bytes = 0;

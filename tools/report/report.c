@@ -151,8 +151,7 @@ static int report_one(const gp_request_t *request, const void *own, unsigned col
   return result;
 }
 
-/* Reports the files one by one, so that only one is in memory. Adds the number of reported files to
- * *ret_shown. */
+/* Reports the files one by one, so that only one is in memory. Adds the number reported to *ret_shown. */
 static int report_each(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
     gp_output_t *output, cJSON *root, int *findings, int *ret_shown)
 {

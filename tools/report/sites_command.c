@@ -183,8 +183,7 @@ static void print_peaks(const view_t *view, gp_output_t *output)
         output, "", "The events have no times, so what one device used at the peak of another is unknown.");
 }
 
-/* Returns the measure whose count is next to the bytes: blocks for memory in use, calls for all other
- * sorts. */
+/* Returns the measure whose count is next to the bytes: blocks for memory in use, calls for other sorts. */
 static gp_site_measure_t counted(int sort)
 {
   return sort == SORT_LIVE || sort == SORT_PEAK ? sorts[sort].measure : GP_SITE_TOTAL;

@@ -43,8 +43,7 @@ int gp_overview_init(gp_overview_t *overview, size_t count);
 void gp_overview_set(gp_overview_row_t *row, const gp_findings_t *findings);
 
 /* Prints the table of the readable files: at most `most` rows (0: all), and a line for the rest. Sorts rows
- * by severity, and then by the distance of their memory from the medians, so those that stand out come
- * first. */
+ * by severity, and then by the distance of their memory from the medians, so that outliers come first. */
 void gp_overview_print(gp_overview_t *overview, size_t most, gp_output_t *output);
 
 /* Prints which ranks used the most and the least memory, leaked the most, and ran out of memory first, if
@@ -57,7 +56,7 @@ void gp_overview_fini(gp_overview_t *overview);
 /* Prints one line for each device. */
 void gp_overview_print_devices(const gp_summary_t *summary, gp_output_t *output);
 
-/* Returns the device to show in full: the one that ran out of memory, else that with the most memory in
+/* Returns the device to show in full: the one that ran out of memory, else the one with most memory in
  * use. */
 const gp_summary_device_t *gp_overview_device(const gp_summary_t *summary);
 

@@ -9,8 +9,7 @@
 #include "tools/model/findings.h"
 #include "tools/output.h"
 
-/* summary_text.c: writes the text to `output`. With `is_full` shows all devices in full, even if there are
- * many. */
+/* summary_text.c: writes the text to `output`. With `is_full` shows every device in full, not only one. */
 void gp_summary_print(const gp_findings_t *findings, bool is_full, gp_output_t *output);
 
 /* summary_phases.c: prints a table of at most twelve phases, those with the highest memory use first. */

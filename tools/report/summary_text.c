@@ -76,8 +76,7 @@ static void print_when(const gp_summary_t *summary, gp_output_t *output, const c
   line(output, summary->snapshot->lacks_counters ? "events" : "began", text);
 }
 
-/* Prints the options that were set, except the output: gpupool run sets it, and the user already has the
- * file. */
+/* Prints the options that were set, except the output: gpupool run sets it, and the user has the file. */
 static void print_settings(gp_output_t *output, const cJSON *settings)
 {
   gp_sentence_t text = {.used = 0}, conf = {.used = 0};

@@ -242,8 +242,7 @@ void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret
   forward_signals();
   int error = posix_spawnattr_init(&attributes);
   if (!error) {
-    /* exec resets handlers, so the child starts with the signal mask and dispositions that this process
-     * had. */
+    /* exec resets handlers, so the child starts with the signal mask and dispositions that this tool had. */
     (void)posix_spawnattr_setsigmask(&attributes, &before);
     (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     error = spawn(&pid, path, argv, &attributes);

@@ -205,8 +205,8 @@ static bool is_library_name(const char *entry)
   return strcmp(gp_base_name(entry), LIBRARY) == 0;
 }
 
-/* Prints a message that `entry` is dropped if it is another copy of the library that the user may have
- * meant. */
+/* Prints a message if `entry` is another copy of the library, which is dropped: the user may have meant
+ * it. */
 static void drop_copy(const char *entry, const char *library)
 {
   char *resolved = strchr(entry, '/') ? realpath(entry, NULL) : NULL;

@@ -74,8 +74,7 @@ typedef struct image {
   size_t size;
 } image_t;
 
-/* Returns the address of `count` > 0 items of `bytes` each at `offset`, or NULL if that is not in the
- * file. */
+/* Returns the address of `count` > 0 items of `bytes` each at `offset`, or NULL if outside of the file. */
 static const void *part(const image_t *image, uint64_t offset, uint64_t count, size_t bytes)
 {
   bool is_inside =

@@ -103,8 +103,7 @@ static gp_symbol_t *copy_symbols(const gp_symbol_t *symbols, size_t count)
   return NULL;
 }
 
-/* Answers the queries if the cache contains all of them. Otherwise returns false, and leaves them
- * unchanged. */
+/* Answers the queries if the cache contains all of them. Otherwise leaves them as is and returns false. */
 static bool symbols_cache_find(const gp_snapshot_module_t *module, gp_symbol_query_t *queries, size_t count)
 {
   size_t done = 0;
@@ -165,8 +164,7 @@ static const missing_t *find_missing(const answer_t *key)
   return NULL;
 }
 
-/* Adds a module to the cache for which no file has names, with the reason. Skips modules without a
- * build-id. */
+/* Adds to the cache a module for which no file has names, and the reason. Skips modules without build-id. */
 static void symbols_cache_keep_missing(const gp_snapshot_module_t *module, const char *why)
 {
   answer_t key;

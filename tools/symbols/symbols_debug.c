@@ -115,8 +115,7 @@ int gp_symbols_find_debuginfo(Dwfl_Module *module, void **userdata, const char *
   const unsigned char *bits = NULL;
   GElf_Addr address;
 
-  /* libdwfl also calls this for dwz's file, without a checksum. gp_symbols_find_alternate handles that
-   * file. */
+  /* libdwfl calls this for dwz's file, too, without a checksum. gp_symbols_find_alternate handles it. */
   bool has_link =
       debuglink_file && debuglink_crc != 0 && !strchr(debuglink_file, '/') && debuglink_file[0] != '.';
   if (debuglink_file && debuglink_crc == 0)

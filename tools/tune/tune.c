@@ -16,8 +16,7 @@ static const char *const types[] = {"round", "naive", "segment", "vmm"};
 #define TYPE_COUNT 4
 #define FIRST_CUT  2
 
-/* Simulates settings, and computes their score. `ret_blocks` is that of gp_simulate. Returns as gp_tune
- * does. */
+/* Simulates settings and computes their score. `ret_blocks` is as for gp_simulate. Returns as gp_tune. */
 static int judge(const gp_tuning_t *tuning, const char *name, const gp_settings_t *settings,
     gp_score_t *ret_score, gp_final_blocks_t *ret_blocks)
 {
