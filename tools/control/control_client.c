@@ -258,8 +258,8 @@ static int find_in_folder(gp_control_client_t *client, const gp_target_t *target
   return fd;
 }
 
-/* Looks for the socket in every folder that the process could have chosen, both in this file system and in
- * the file system that the process sees. Returns a socket or -1 with errno, like connect_to_target. */
+/* Looks for the socket in every folder that the process could have chosen. Searches this file system and the
+ * one that the process sees. Returns a socket or -1 with errno, like connect_to_target. */
 static int find_and_connect(gp_control_client_t *client, const gp_target_t *target, const char *environment)
 {
   char runtime_of_user[64];

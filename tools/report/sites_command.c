@@ -190,7 +190,7 @@ static gp_site_measure_t counted(int sort)
 }
 
 /* Formats how many blocks a site has freed. Writes "none" if the site has blocks in use and is known to have
- * freed none, and "-" if the number is unknown or there are no blocks. */
+ * freed none. Writes "-" if the number is unknown or there are no blocks. */
 static char *freed_text(const gp_site_amount_t *flat, bool knows_frees, char *buffer)
 {
   if (flat->freed || !flat->count || !knows_frees)

@@ -289,8 +289,8 @@ static bool find_unit(const module_t *module, Dwarf_Addr pc, size_t *ret_unit)
   return true;
 }
 
-/* Finds functions by address. A single walk over a unit finds the functions for all addresses in it, and
- * skips parts of the unit that contain none of them. */
+/* Finds functions by address. A single walk over a unit finds the functions for all addresses in it. The walk
+ * skips parts of the unit that contain no address. */
 
 static size_t first_not_below(const location_t *locations, size_t count, Dwarf_Addr pc)
 {

@@ -102,8 +102,8 @@ static int try_limit(
   return error;
 }
 
-/* Finds out whether another pool type, or the advised limit, would serve the request for which memory ran
- * out, and also the requests that may follow on that device. */
+/* Replays the request for which memory ran out, and requests that may follow on that device. Finds out
+ * whether another pool type, or the advised limit, would serve them. */
 static int try_going_on(gp_tried_types_t *tried, const gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
