@@ -1,11 +1,15 @@
 """GPUPOOL_CHECK under a whole program: which writes it finds, whom it names, and that it says nothing of legal programs."""
 
+import json
+import os
 import re
 import signal
+import subprocess
 import unittest
 
 from harness import PreloadCase, stats_of
 
+TOOL = os.environ.get("GP_TOOL")
 KINDS = ("round", "naive", "segment", "vmm")
 MEMORY = ("malloc", "async")
 WRITES = ("memset", "copy", "kernel", "stream", "graph", "thread")
@@ -94,6 +98,21 @@ class Check(PreloadCase):
         self.assertEqual(events["actions"][events["action"][alloc]], "alloc")
         self.assertEqual(row["address"] - events["address"][alloc], 3424)
         self.assertEqual((row["size"], events["details"][row["detail"]]), (12, "edge"))
+
+    @unittest.skipUnless(TOOL and os.environ["GP_SYMBOLS"] == "1", "names need the tool with symbols")
+    def test_summary_names_the_lines_of_the_allocation_and_the_free(self):
+        for memory in MEMORY:
+            for when, what in (("live", "past the end"), ("later", "after the free")):
+                with self.subTest(memory=memory, when=when):
+                    (path,) = self.run_damaged(memory, when, "memset", 0, 12).snapshot_paths("exit")
+                    result = subprocess.run([TOOL, "summary", "--json", path], check=True, stdout=subprocess.PIPE)
+                    found = json.loads(result.stdout)["snapshots"][0]["findings"][0]
+                    self.assertEqual((found["code"], found["severity"]), ("damage", "error"))
+                    self.assertRegex(found["message"], r"12 bytes written %s of 1 block of main damaged\.c:\d+ through allocate: "
+                                     r"3,420 bytes requested, damaged from offset [\d,]+ on; freed at \S+ \S+ by release "
+                                     r"damaged\.c:\d+; found at " % what)
+                    command = [TOOL, "leaks", "--error-exitcode=9", path]
+                    self.assertEqual(subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode, 9)
 
     def test_abort(self):
         run = self.run_program("damaged", "malloc", "live", "memset", "0", "1", timeout=60, CHECK="edges,abort", RESERVE="0",

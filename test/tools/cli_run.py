@@ -57,11 +57,12 @@ class Run(cli.Case):
 
     def test_options_become_variables(self):
         child = self.child_environment("--limit", "8GiB", "--max-cached=1GiB", "--type", "naive", "--stats",
-                                       "--disable", "0", GPUPOOL_LIMIT="1GiB", GPUPOOL_VERBOSE="1")
+                                       "--disable", "0", "--check", "edges,stale", GPUPOOL_LIMIT="1GiB", GPUPOOL_VERBOSE="1")
         self.assertEqual(child["GPUPOOL_LIMIT"], "8GiB")
         self.assertEqual(child["GPUPOOL_MAX_CACHED"], "1GiB")
         self.assertEqual(child["GPUPOOL_TYPE"], "naive")
         self.assertEqual(child["GPUPOOL_STATS"], "1")
+        self.assertEqual(child["GPUPOOL_CHECK"], "edges,stale")
         self.assertEqual(child["GPUPOOL_DISABLE"], "0")
         self.assertEqual(child["GPUPOOL_VERBOSE"], "1")
         self.assertNotIn("GPUPOOL_RESERVE", child)

@@ -11,9 +11,9 @@ from cli import DONE, MIB, Case, device_of, gauge, snapshot_of
 EVENT_DEFAULTS = {"device": 0, "stream": 0, "thread": 0, "stack": -1}
 ACTIONS = [
     "alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "oom", "snapshot", "trim", "mode",
-    "passthrough_alloc", "passthrough_free", "free_refused",
+    "passthrough_alloc", "passthrough_free", "free_refused", "damage",
 ]
-DETAILS = ["", "idle", "managed", "pinned_host"]
+DETAILS = ["", "idle", "managed", "pinned_host", "edge", "stale"]
 FRAMES = [  # a program, its library, the runtime
     {"function": "main", "file": "/src/app.cu", "line": 90, "module": 0},
     {"function": "Model::load(std::string const&)", "file": "/src/model.cu", "line": 12, "module": 0},

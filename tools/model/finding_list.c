@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "tools/shorten.h"
+#include "tools/symbols/stack_owners.h"
 
 const char *gp_severity_name(gp_severity_t severity)
 {
@@ -30,6 +31,20 @@ char *gp_findings_name_owner(const gp_owners_t *owners, size_t index, char buffe
   const char *text = owners->owners[index].text;
   (void)snprintf(buffer, GP_OWNER_BYTES, "%s", strlen(text) <= REPEATED_COLUMNS ? text : words[index]);
   return buffer;
+}
+
+char *gp_findings_name_stack(
+    const gp_snapshot_t *snapshot, int stack, char buffer[static GP_STACK_NAME_BYTES])
+{
+  gp_owner_text_t text;
+  char line[3 * GP_OWNER_NAME_BYTES];
+
+  if (!gp_stack_owner_text(snapshot, stack, &text)) {
+    (void)snprintf(buffer, GP_STACK_NAME_BYTES, "code without a call stack");
+    return buffer;
+  }
+  return gp_text_shorten(
+      gp_owner_describe(&text, line, sizeof(line)), OWNER_COLUMNS, buffer, GP_STACK_NAME_BYTES);
 }
 
 void gp_findings_add_owners(

@@ -163,6 +163,13 @@ bool gp_findings_could_have_stacks(const gp_findings_t *findings);
  * or, if the text is long, its position in the list. Returns buffer. */
 char *gp_findings_name_owner(const gp_owners_t *owners, size_t index, char buffer[static GP_OWNER_BYTES]);
 
+#define GP_STACK_NAME_BYTES 384
+
+/* Writes the owner of a stack, "Cache::grow() cache.cu:33", or "code without a call stack". Returns buffer.
+ */
+char *gp_findings_name_stack(
+    const gp_snapshot_t *snapshot, int stack, char buffer[static GP_STACK_NAME_BYTES]);
+
 /* Adds each owner's memory in use and its share of `sum` to the text: "load() model.cu:12 20 MiB (35.7%) in 2
  * blocks of 10 MiB, none freed; ...". */
 void gp_findings_add_owners(

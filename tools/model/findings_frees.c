@@ -7,11 +7,8 @@
 #include "tools/model/finding_judges.h"
 #include "tools/saturated.h"
 #include "tools/output.h"
-#include "tools/symbols/frame_parts.h"
-#include "tools/symbols/stack_owners.h"
 
-#define PLACE_BYTES   512
-#define PLACE_COLUMNS 100
+#define PLACE_BYTES 512
 
 static int stack_of(const gp_snapshot_events_t *events, size_t event)
 {
@@ -94,13 +91,10 @@ void gp_double_frees_find(
 /* Writes " by FUNCTION FILE:LINE", or "" if the code is unknown. Returns buffer. */
 static char *by_code(const gp_snapshot_t *snapshot, int stack, const char *word, char *buffer)
 {
-  char frame[1024], shown[1024];
-  int owner = gp_stack_owner(snapshot, stack);
+  char name[GP_STACK_NAME_BYTES];
   buffer[0] = '\0';
-  if (owner >= 0)
-    snprintf(buffer, PLACE_BYTES, " %s %s", word,
-        gp_text_shorten(
-            gp_frame_describe(snapshot, owner, frame, sizeof(frame)), PLACE_COLUMNS, shown, sizeof(shown)));
+  if (stack >= 0)
+    snprintf(buffer, PLACE_BYTES, " %s %s", word, gp_findings_name_stack(snapshot, stack, name));
   return buffer;
 }
 

@@ -5,30 +5,13 @@
 
 #include "base/size.h"
 #include "tools/saturated.h"
-#include "tools/shorten.h"
-#include "tools/symbols/stack_owners.h"
 
-#define OWNER_COLUMNS  120
-#define NAME_BYTES     384
 #define WARNING_SHARE  0.05 /* share of the device's memory in use; less growth is only a note */
 #define WARNING_BLOCKS 32   /* growing lines with fewer blocks in use are only a note */
 #define OOM_SHARE      0.1
 #define NS_PER_SECOND  1e9
 #define RATE_NS        UINT64_C(1000000000) /* shorter histories give no rate and no projection */
 #define FAR_NS         (UINT64_C(30) * 24 * 3600 * 1000000000) /* longest projection: 30 days */
-
-/* Writes the grower's name, "Cache::grow() cache.cu:33", or "code without a call stack". Returns buffer. */
-static char *describe(const gp_snapshot_t *snapshot, const gp_grower_t *grower, char *buffer)
-{
-  gp_owner_text_t text;
-  char line[3 * GP_OWNER_NAME_BYTES];
-
-  if (!gp_stack_owner_text(snapshot, grower->stack, &text)) {
-    (void)snprintf(buffer, NAME_BYTES, "code without a call stack");
-    return buffer;
-  }
-  return gp_text_shorten(gp_owner_describe(&text, line, sizeof(line)), OWNER_COLUMNS, buffer, NAME_BYTES);
-}
 
 static void add_rate(const gp_grower_t *grower, gp_sentence_t *text)
 {
@@ -42,10 +25,10 @@ static void add_rate(const gp_grower_t *grower, gp_sentence_t *text)
 static void add_grower(const gp_findings_t *findings, const gp_grower_t *grower, gp_sentence_t *text)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
-  char name[NAME_BYTES], held[GP_HOLDING_BYTES];
+  char name[GP_STACK_NAME_BYTES], held[GP_HOLDING_BYTES];
 
-  gp_sentence_add(text, "%s keeps %s %s", describe(snapshot, grower, name), GP_AS_SIZE(grower->bytes),
-      gp_holding_text(&grower->holding, snapshot, held));
+  gp_sentence_add(text, "%s keeps %s %s", gp_findings_name_stack(snapshot, grower->stack, name),
+      GP_AS_SIZE(grower->bytes), gp_holding_text(&grower->holding, snapshot, held));
   if (grower->bytes_before)
     gp_sentence_add(text, ", %s of it from before the first event", GP_AS_SIZE(grower->bytes_before));
   else

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "tools/model/findings_damage.h"
 #include "tools/model/leaks.h"
 #include "tools/report/owner_report.h"
 #include "tools/report/relation.h"
@@ -26,7 +27,7 @@ static const gp_parameter_t parameters[] = {
     {"suppressions", 0, "FILE", GP_PARAMETER_TEXT, offsetof(own_t, suppressions), NULL, 0, 0,
         "do not report stacks that match a line leak:PATTERN of FILE, as in LeakSanitizer: a part of a function, file or module; * matches anything, ^ and $ its begin and end"},
     {"error-exitcode", 0, "N", GP_PARAMETER_OPTIONAL_COUNT, offsetof(own_t, error_exitcode), NULL, 1, 255,
-        "exit status N (without =N: 1) if there is something to report"},
+        "exit status N (without =N: 1) if there is something to report, or if heap checks found damage"},
     {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
         "only the first N; 0: all (default: 20, with --json all)"},
 };
@@ -173,6 +174,7 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
   const own_t *own = inputs[0].own;
   const words_t words = words_of(inputs, count);
   uint64_t most = own->most == UINT64_MAX ? SHOWN_LEAKS : own->most;
+  uint64_t damages = gp_damages_count(inputs[count - 1].snapshot, inputs[count - 1].filter);
   size_t shown = 0;
 
   for (int i = 0; i < count; i++)
@@ -190,7 +192,10 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
     fprintf(output->stream, "\nand %s; -n 0 shows all\n", GP_AS_PLURAL(leaks->count - shown, "other"));
   print_suppressions(suppressions, output);
   print_summary_line(leaks, &words, output);
-  gp_report_next(output, "sites", inputs[count - 1].file, "--sort live");
+  if (damages)
+    gp_output_say(output, "", "Heap checks found damage in %s: gpupool summary names the code.",
+        GP_AS_PLURAL(damages, "block"));
+  gp_report_next(output, damages ? "summary" : "sites", inputs[count - 1].file, damages ? "" : "--sort live");
 }
 
 static void add_leak(cJSON *item, const gp_leak_t *leak, uint64_t *left)
@@ -244,6 +249,8 @@ static void add_json(const gp_report_input_t *inputs, int count, const gp_leaks_
       object, "host", leaks->host_bytes, leaks->host_allocations, "all page-locked memory of the host");
   GP_PUT_AMOUNT(object, "suppressed", leaks->suppressed_bytes, leaks->suppressed_allocations,
       "what `--suppressions` left out of both");
+  GP_PUT_UINT(object, "damages", gp_damages_count(inputs[count - 1].snapshot, inputs[count - 1].filter),
+      "blocks in which `GPUPOOL_CHECK` found damage; not leaks, but `--error-exitcode` counts them");
   GP_PUT_UINT(object, "leak_count", leaks->count, "how many leaks there are, whatever `-n` says");
   cJSON *used = GP_PUT_LIST(object, "suppressions", suppression, "each pattern, and what it matched");
   cJSON *list = GP_PUT_LIST(object, "leaks", leak, "the most bytes first");
@@ -286,7 +293,9 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
           inputs[count - 1].file, GP_AS_SIZE(gp_snapshot_output_most(inputs[count - 1].snapshot)));
       status = GP_EXIT_INPUT;
     }
-    if (own->error_exitcode != UINT64_MAX && leaks.count > 0 && words_of(inputs, count).is_leak)
+    bool is_leak = leaks.count > 0 && words_of(inputs, count).is_leak;
+    if (own->error_exitcode != UINT64_MAX &&
+        (is_leak || gp_damages_count(inputs[count - 1].snapshot, inputs[count - 1].filter) > 0))
       *inputs[0].findings = (int)own->error_exitcode;
   }
   gp_leaks_fini(&leaks);

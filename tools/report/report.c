@@ -335,6 +335,7 @@ char *gp_report_written(const gp_snapshot_t *snapshot, char *buffer, size_t capa
       {"oom", "written when memory ran out"},
       {"host_oom", "written when page-locked memory ran out"},
       {"PyTorch snapshot", "written by PyTorch"},
+      {"damage", "written when a heap check found damage"},
       {"peak", "written at a peak"},
       {"recovered", "recovered after its end"},
       {"request", "written on request"},
