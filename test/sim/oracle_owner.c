@@ -169,7 +169,9 @@ static void check_access(uint64_t address, uint64_t bytes, const sim_clock_t *be
   }
   if (anyones)
     return;
-  if (sim_knobs.fills && use && (use->kind == SIM_OP_FILL || use->kind == SIM_OP_COPY)) {
+  bool is_search =
+      use && use->kind == SIM_OP_COPY && sim_arena_of(address) && sim_arena_of(address) != &sim_host_arena;
+  if (sim_knobs.fills && use && (use->kind == SIM_OP_FILL || is_search)) {
     check_fill(address, bytes, begin, use);
     return;
   }
