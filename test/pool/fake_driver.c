@@ -13,6 +13,20 @@
 /* The work of one allocation by every context that used it. */
 static uint64_t (*works)[FAKE_CONTEXTS];
 
+/* Large, and hardly used by most tests: of the heap, they would be cleared each time, or filled where
+ * MALLOC_PERTURB_ is set, as Meson does. */
+static void *table_new(size_t bytes)
+{
+  void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(table != MAP_FAILED);
+  return table;
+}
+
+static void table_delete(void *table, size_t bytes)
+{
+  REQUIRE(munmap(table, bytes) == 0);
+}
+
 void fake_enter(fake_driver_t *driver)
 {
   REQUIRE(gp_locks_held() == 0); /* always, in a build without asserts */
@@ -316,6 +330,17 @@ static int fake_fill_stream(void *self, const gp_driver_context_t *context, uint
   return code;
 }
 
+/* All of these bytes are allocated. */
+static bool is_there(fake_driver_t *driver, uint64_t address, uint64_t bytes)
+{
+  if (address - FAKE_RANGES < driver->reserved_address)
+    return fake_is_usable(driver, address, bytes, 0);
+  for (int i = 0; i < driver->allocation_count; i++)
+    if (address - driver->allocations[i].address < driver->allocations[i].bytes)
+      return address + bytes <= driver->allocations[i].address + driver->allocations[i].bytes;
+  return false;
+}
+
 static int fake_fill(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
     uint64_t bytes, uint8_t value)
 {
@@ -329,14 +354,129 @@ static int fake_fill(void *self, const gp_driver_context_t *context, uint64_t st
   } else {
     driver->fills[driver->fill_count++ % FAKE_FILLS] = (fake_fill_t){address, bytes, stream, value, false};
     driver->filled_ns = __atomic_load_n(&driver->now_ns, __ATOMIC_RELAXED);
-    if (address - FAKE_RANGES < driver->reserved_address)
-      driver->errors += !fake_is_usable(driver, address, bytes, 0);
+    driver->errors += !is_there(driver, address, bytes);
+    if (stream >= FAKE_FILL_STREAMS)
+      driver->errors += fake_work_is_pending(driver, address, bytes);
   }
   fake_leave(driver);
   return code;
 }
 
-/* Fills are done in the order of their submission. */
+static int fake_host_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, void **ret_host)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  REQUIRE(context->handle);
+  fake_enter(driver);
+  if (fake_must_fail(driver, FAKE_HOST_ALLOC)) {
+    code = driver->fail_code;
+  } else {
+    REQUIRE(driver->host_count < FAKE_HOSTS);
+    *ret_host = table_new(bytes);
+    driver->hosts[driver->host_count++] = (fake_host_t){*ret_host, bytes, context_index(context)};
+  }
+  fake_leave(driver);
+  return code;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+  return a > b ? a : b;
+}
+
+/* What the fills and writes that are known have left there; elsewhere 0. */
+static void read_contents(const fake_driver_t *driver, uint64_t address, uint64_t bytes, uint8_t *to)
+{
+  const long first = driver->fill_count > FAKE_FILLS ? driver->fill_count - FAKE_FILLS : 0;
+
+  memset(to, 0, bytes);
+  for (long i = first; i < driver->fill_count; i++) {
+    const fake_fill_t *fill = &driver->fills[i % FAKE_FILLS];
+    uint64_t begin = later(address, fill->address);
+    if (begin < address + bytes && begin < fill->address + fill->bytes) {
+      uint64_t end =
+          fill->address + fill->bytes < address + bytes ? fill->address + fill->bytes : address + bytes;
+      memset(to + (begin - address), fill->value, end - begin);
+    }
+  }
+}
+
+/* Until the copy is complete, other bytes are at its destination. */
+static int fake_copy_out(void *self, const gp_driver_context_t *context, uint64_t stream, void *host,
+    uint64_t address, uint64_t bytes, uint64_t rows, uint64_t pitch)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  REQUIRE(context->handle && stream >= FAKE_FILL_STREAMS && bytes > 0 && rows > 0 && pitch >= bytes);
+  fake_enter(driver);
+  if (fake_must_fail(driver, FAKE_COPY_OUT)) {
+    code = driver->fail_code;
+  } else {
+    REQUIRE(driver->copy_count < FAKE_COPIES);
+    fake_copy_t copy = {host, table_new(bytes * rows), bytes * rows, stream, context_index(context)};
+    for (uint64_t row = 0; row < rows; row++) {
+      read_contents(driver, address + row * pitch, bytes, copy.bytes + row * bytes);
+      driver->errors += !is_there(driver, address + row * pitch, bytes);
+      driver->errors += fake_work_is_pending(driver, address + row * pitch, bytes);
+    }
+    memset(host, 0, bytes * rows);
+    driver->copies[driver->copy_count++] = copy;
+    driver->filled_ns = __atomic_load_n(&driver->now_ns, __ATOMIC_RELAXED);
+  }
+  fake_leave(driver);
+  return code;
+}
+
+/* Ends the copies of a stream, or of a context if stream is 0: then nothing is written any more. */
+static void end_copies(fake_driver_t *driver, uint64_t stream, int context)
+{
+  int kept = 0;
+
+  for (int i = 0; i < driver->copy_count; i++) {
+    fake_copy_t *copy = &driver->copies[i];
+    if (stream ? copy->stream != stream : copy->context != context) {
+      driver->copies[kept++] = *copy;
+      continue;
+    }
+    if (stream)
+      memcpy(copy->host, copy->bytes, copy->count);
+    table_delete(copy->bytes, copy->count);
+  }
+  driver->copy_count = kept;
+}
+
+static void end_hosts(fake_driver_t *driver, int context)
+{
+  int kept = 0;
+
+  end_copies(driver, 0, context);
+  for (int i = 0; i < driver->host_count; i++) {
+    if (driver->hosts[i].context == context)
+      table_delete(driver->hosts[i].memory, driver->hosts[i].bytes);
+    else
+      driver->hosts[kept++] = driver->hosts[i];
+  }
+  driver->host_count = kept;
+}
+
+void fake_end_context(fake_driver_t *driver, int context)
+{
+  fake_enter(driver);
+  driver->has_ended[context] = true;
+  end_hosts(driver, context);
+  fake_leave(driver);
+}
+
+void fake_overwrite(fake_driver_t *driver, uint64_t address, uint64_t bytes)
+{
+  fake_enter(driver);
+  driver->fills[driver->fill_count++ % FAKE_FILLS] = (fake_fill_t){address, bytes, 0, FAKE_OTHER_BYTE, true};
+  fake_leave(driver);
+}
+
+/* Fills and copies are done in the order of their submission. */
 static int fake_fill_query(void *self, const gp_driver_context_t *context, uint64_t stream)
 {
   fake_driver_t *driver = self;
@@ -352,8 +492,10 @@ static int fake_fill_query(void *self, const gp_driver_context_t *context, uint6
     code = __atomic_load_n(&driver->now_ns, __ATOMIC_RELAXED) - driver->filled_ns >= driver->fill_takes
                ? 0
                : FAKE_NOT_READY;
-  for (int i = 0; code == 0 && i < FAKE_FILLS; i++)
+  for (int i = 0; code == 0 && i < FAKE_FILLS && i < driver->fill_count; i++)
     driver->fills[i].is_done |= driver->fills[i].stream == stream;
+  if (code == 0)
+    end_copies(driver, stream, 0);
   fake_leave(driver);
   return code;
 }
@@ -416,20 +558,6 @@ static bool fake_is_gone(int code)
   return code == FAKE_GONE;
 }
 
-/* Large, and hardly used by most tests: of the heap, they would be cleared each time, or filled where
- * MALLOC_PERTURB_ is set, as Meson does. */
-static void *table_new(size_t bytes)
-{
-  void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ck_assert_ptr_ne(table, MAP_FAILED);
-  return table;
-}
-
-static void table_delete(void *table, size_t bytes)
-{
-  ck_assert_int_eq(munmap(table, bytes), 0);
-}
-
 void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
 {
   memset(driver, 0, sizeof(*driver));
@@ -448,6 +576,8 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .fill_stream = fake_fill_stream,
       .fill = fake_fill,
       .fill_query = fake_fill_query,
+      .host_alloc = fake_host_alloc,
+      .copy_out = fake_copy_out,
       .memory_info = fake_info,
       .now_ns = fake_now,
       .pause = fake_pause,
@@ -469,6 +599,8 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
 
 void fake_driver_fini(fake_driver_t *driver)
 {
+  for (int i = 0; i < FAKE_CONTEXTS; i++)
+    end_hosts(driver, i);
   table_delete(driver->allocations, FAKE_ALLOCATIONS * sizeof(*driver->allocations));
   table_delete(works, FAKE_ALLOCATIONS * sizeof(*works));
   table_delete(driver->uses, FAKE_USES * sizeof(*driver->uses));

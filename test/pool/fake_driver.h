@@ -24,7 +24,9 @@
 #define FAKE_ALLOCATIONS   (1 << 16)
 #define FAKE_PHYSICALS     512
 #define FAKE_USES          (1 << 12) /* pending at a time */
-#define FAKE_FILLS         256       /* the latest of them */
+#define FAKE_FILLS         1024      /* the latest of them */
+#define FAKE_COPIES        256       /* pending at a time */
+#define FAKE_HOSTS         64
 
 typedef enum fake_call {
   FAKE_ALLOC,
@@ -48,6 +50,8 @@ typedef enum fake_call {
   FAKE_FILL_STREAM,
   FAKE_FILL,
   FAKE_FILL_QUERY,
+  FAKE_HOST_ALLOC,
+  FAKE_COPY_OUT,
   FAKE_CALLS
 } fake_call_t;
 
@@ -81,6 +85,21 @@ typedef struct fake_fill {
   uint8_t value;
   bool is_done; /* as far as fill_query() has said; one in a stream of the program's: never */
 } fake_fill_t;
+
+/* A copy that is not complete. `bytes` are the contents as of its submission. */
+typedef struct fake_copy {
+  uint8_t *host;
+  uint8_t *bytes;
+  uint64_t count;
+  uint64_t stream;
+  int context;
+} fake_copy_t;
+
+typedef struct fake_host {
+  void *memory;
+  uint64_t bytes;
+  int context;
+} fake_host_t;
 
 typedef struct fake_driver {
   gp_driver_ops_t ops;
@@ -123,8 +142,13 @@ typedef struct fake_driver {
   long fill_streams;   /* made so far; they are FAKE_FILL_STREAMS, and one more each */
   uint64_t fill_takes; /* a fill is done so many nanoseconds after the last one was submitted */
   uint64_t filled_ns;  /* when that was */
+  fake_copy_t copies[FAKE_COPIES];
+  int copy_count;
+  fake_host_t hosts[FAKE_HOSTS]; /* page-locked memory */
+  int host_count;
   long errors; /* frees of what is not allocated, or of stream-ordered memory under work that is pending,
-                  memory unmapped or moved under work that is pending, work on what is not mapped */
+                  memory unmapped or moved under work that is pending, work on what is not mapped; fills and
+                  copies in streams of the library, of what is in use or not allocated */
 } fake_driver_t;
 
 void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence);
@@ -152,6 +176,13 @@ bool fake_may_use(fake_driver_t *driver, uint64_t address, uint64_t bytes, int d
 /* The newest fill that begins at an address; NULL: there is none. */
 #define FAKE_FILL_STREAMS UINT64_C(0x700000)
 const fake_fill_t *fake_fill_at(fake_driver_t *driver, uint64_t address);
+
+/* The program, or the test, writes other bytes there than any fill. A copy shows them until the next fill. */
+#define FAKE_OTHER_BYTE UINT8_C(0x11)
+void fake_overwrite(fake_driver_t *driver, uint64_t address, uint64_t bytes);
+
+/* The context ends, with its page-locked memory and its pending copies. */
+void fake_end_context(fake_driver_t *driver, int context);
 
 /* That fill is not known to be done. */
 bool fake_is_being_filled(fake_driver_t *driver, uint64_t address);
