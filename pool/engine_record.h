@@ -38,9 +38,12 @@ struct gp_engine {
   const gp_pool_type_t *type;
   bool fills; /* GPUPOOL_FILL: fills memory with fill_byte before the program gets it */
   uint8_t fill_byte;
-  _Atomic unsigned checks; /* GPUPOOL_CHECK: GP_CHECK_EDGES and others; 0: off, or stopped (damage.h) */
+  _Atomic unsigned checks; /* GPUPOOL_CHECK: GP_CHECK_EDGES and others; 0: off (damage.h) */
   uint8_t check_byte;      /* the pattern of this process */
-  _Atomic unsigned fills_omitted; /* reasons already reported, see fill.c */
+  void (*flush)(
+      gp_engine_t *engine, gp_device_t *device);   /* gp_damage_flush_device; NULL: nothing is checked */
+  _Atomic uint64_t searches_begun, searches_ended; /* damage.c */
+  _Atomic unsigned fills_omitted;                  /* reasons already reported, see fill.c */
   gp_type_config_t type_config;
   uint64_t idle_release_ns; /* UINT64_MAX: never */
   uint64_t max_cached;      /* UINT64_MAX: no bound */
@@ -176,10 +179,21 @@ static inline uint64_t gp_next_block_id(gp_engine_t *engine)
   return gp_next_block_ids(engine, 1);
 }
 
-/* Returns true if GPUPOOL_CHECK is on: freed memory is searched for damage before it is reused. */
+/* The only bit of engine->checks after the checks have stopped. Late searches may still have blocks. */
+#define GP_CHECK_STOPPED (1u << 31)
+
+/* Returns true if GPUPOOL_CHECK is on: freed memory is searched for damage before it is reused. Also returns
+ * true after the checks have stopped. */
 static inline bool gp_damage_is_checked(const gp_engine_t *engine)
 {
   return atomic_load_explicit(&engine->checks, memory_order_relaxed) != 0;
+}
+
+/* Makes the device's quarantined blocks idle, as far as they can be searched. The caller holds no lock. */
+static inline void gp_engine_flush(gp_engine_t *engine, gp_device_t *device)
+{
+  if (__builtin_expect(engine->flush != NULL, 0))
+    engine->flush(engine, device);
 }
 
 /* Returns true if blocks may be parts of segments or of mapped memory. */

@@ -142,6 +142,8 @@ static uint64_t give_back_after_sync(gp_engine_t *engine, gp_context_t *context)
   bool has_stopped = gp_engine_service(engine) == GP_SERVICE_STOPPED;
 
   gp_assert(!gp_holds_engine_lock());
+  if (has_stopped)
+    gp_engine_flush(engine, context->device);
   if (has_stopped ? !has_unused(engine, context) : !has_surplus(engine, context))
     return 0;
   bool is_quiet = is_quiet_everywhere(engine);
@@ -162,6 +164,7 @@ static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, u
   gp_assert(!gp_holds_engine_lock());
   bool is_quiet = is_quiet_everywhere(engine);
   gp_reclaim(engine);
+  gp_engine_flush(engine, device);
   if (is_quiet) {
     given = gp_release_largest(engine, device, bytes, GP_TRIM_REQUESTED);
   }

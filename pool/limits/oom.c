@@ -164,6 +164,7 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_oo
   gp_assert(!gp_holds_engine_lock());
   if (!keeps_after_stop(engine, device) || !await_quiet_turn(engine, device, attempts))
     return false;
+  gp_engine_flush(engine, device);
   gp_reclaim(engine); /* a segment can be released only when all of it is idle */
   gp_lock_take(&device->lock);
   GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, other)
@@ -348,6 +349,8 @@ static bool next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes
     gp_step_t step = (gp_step_t)attempts->next_step;
     (void)gp_oom_turn_take(engine, context->device, attempts);
     may_help = take_step(engine, context, step, bytes, by_limit, attempts);
+    if (may_help)
+      gp_engine_flush(engine, context->device);
     if (!may_help || !repeats(step))
       attempts->next_step++;
   }

@@ -394,5 +394,6 @@ bool gp_release_deferred(gp_engine_t *engine, gp_block_t *block, uint64_t block_
 
 uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_trim_reason_t reason)
 {
+  gp_engine_flush(engine, context->device);
   return gp_release_largest(engine, context->device, bytes, reason);
 }

@@ -3,7 +3,8 @@
  * blocks (is_searched), and submits the copies and fills to a stream of the library without a lock. Then it
  * waits for the stream, and compares the bytes. Afterwards it finds the blocks again by address and block_id,
  * because their context may have ended meanwhile. If the stream is not done in time, the search is late: its
- * blocks stay in quarantine until a later call finds the stream done.
+ * blocks stay in quarantine until a later call finds the stream done, and meanwhile its context begins no
+ * other search.
  */
 #include "pool/serve/damage.h"
 
@@ -12,9 +13,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "pool/limits/oom.h"
 #include "pool/reuse/drain.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/mode.h"
+#include "pool/serve/cut_memory.h"
 #include "pool/serve/fill.h"
 #include "pool/space/block_life.h"
 #include "pool/space/driver_calls.h"
@@ -43,7 +46,9 @@ typedef struct item {
   uint64_t offset, length;
   size_t at;
   part_t part;
-  bool is_last; /* no later item belongs to the same block */
+  bool is_last;    /* no later item belongs to the same block */
+  bool is_dropped; /* the rest of the block will not be searched: the block has to be searched again */
+  gp_damage_t damage;
 } item_t;
 
 struct gp_search {
@@ -54,6 +59,7 @@ struct gp_search {
   item_t items[BATCH];
   item_t rest;    /* part of the last block for the next batch; length 0: none */
   bool is_failed; /* the driver refused a copy or a fill */
+  bool fills;     /* blocks whose red zone is searched are filled */
 };
 typedef struct gp_search gp_search_t;
 
@@ -82,6 +88,7 @@ void gp_damage_init(gp_engine_t *engine, const gp_options_t *options)
   /* At least 0xa1: not 0x00, 0xff or a small number, because programs write these most often. */
   engine->check_byte = (uint8_t)(0xa1 + (mixed >> 16) % 0x5d);
   atomic_init(&engine->checks, checks);
+  engine->flush = checks ? gp_damage_flush_device : NULL;
 }
 
 static bool checks_edges(const gp_engine_t *engine)
@@ -92,6 +99,11 @@ static bool checks_edges(const gp_engine_t *engine)
 static bool checks_stale(const gp_engine_t *engine)
 {
   return atomic_load_explicit(&engine->checks, memory_order_relaxed) & GP_CHECK_STALE;
+}
+
+static bool is_stopped(const gp_engine_t *engine)
+{
+  return !checks_edges(engine) && !checks_stale(engine);
 }
 
 uint64_t gp_damage_block_bytes(const gp_engine_t *engine, uint64_t requested)
@@ -129,14 +141,12 @@ uint64_t gp_engine_checked_size(gp_engine_t *engine, uint64_t address)
 
   if (!checks_edges(engine))
     return 0;
-  GP_DEVICE_EACH(engine, device)
-  {
-    gp_lock_take(&device->lock);
-    const gp_block_t *block = gp_address_map_find(&engine->blocks, address);
-    if (block && block->context->device == device && block->red_zone > 0)
-      requested = block->requested;
-    gp_lock_release(&device->lock);
-  }
+  gp_block_t *block = gp_find_and_lock(engine, address);
+  if (!block)
+    return 0;
+  if (block->red_zone > 0)
+    requested = block->requested;
+  gp_lock_release(&block->context->device->lock);
   return requested;
 }
 
@@ -220,7 +230,8 @@ static void collect(gp_engine_t *engine, gp_search_t *search, gp_context_t *aren
 {
   bool has_served = false;
 
-  search->used = search->count = 0;
+  search->used = 0;
+  search->fills = checks_stale(engine) && !wish->all;
   if (search->rest.length > 0)
     (void)add_all(search, search->rest);
   gp_lock_take(&arena->device->lock);
@@ -262,7 +273,7 @@ static int submit(gp_engine_t *engine, gp_context_t *context, const gp_search_t 
       code = gp_driver_copy_out(
           engine, in, search->stream, to, item->address + item->offset, item->length, 1, item->length);
     }
-    if (code == 0 && item->part == PART_RED_ZONE && checks_stale(engine))
+    if (code == 0 && item->part == PART_RED_ZONE && search->fills)
       code = gp_driver_fill(engine, in, search->stream, item->address, item->requested, engine->check_byte);
   }
   return code;
@@ -279,10 +290,8 @@ static uint64_t offset_of(const item_t *item, uint64_t index)
   return EDGE + place * ((item->requested - 2 * EDGE) / PLACES) + (index - EDGE) % PLACE;
 }
 
-/* Compares the copy of an item with the pattern. Returns true if any bytes differ, and describes them in
- * *ret_damage. */
-static bool compare(
-    const gp_engine_t *engine, const gp_search_t *search, const item_t *item, gp_damage_t *ret_damage)
+/* Compares the copy of an item with the pattern, and describes the bytes that differ in item->damage. */
+static void compare(const gp_engine_t *engine, const gp_search_t *search, item_t *item)
 {
   const uint8_t *bytes = search->buffer + item->at;
   uint64_t first = 0, count = 0;
@@ -293,54 +302,75 @@ static bool compare(
     first = count++ == 0 ? i : first;
   }
   if (count > 0)
-    *ret_damage = (gp_damage_t){.offset = offset_of(item, first),
+    item->damage = (gp_damage_t){.offset = offset_of(item, first),
         .bytes = count,
         .kind = item->part == PART_RED_ZONE || item->part == PART_LIVE ? GP_DAMAGE_EDGE : GP_DAMAGE_STALE};
-  return count > 0;
 }
 
-/* Records the result for an item of a block. After the block's last item, the block is filled or leaves the
- * quarantine. Returns false if the block has ended. The caller holds the device's lock. */
-static bool conclude(gp_engine_t *engine, const item_t *item, bool is_sound, gp_damage_t *damage)
+/* Counts the damage of a block and notifies the observer. The caller holds the device's lock. */
+static void record(gp_engine_t *engine, const gp_block_t *block, gp_damage_t *damage, uint64_t now_ns)
 {
-  gp_block_t *block = gp_address_map_find(&engine->blocks, item->address);
-  gp_state_t state = item->part == PART_LIVE ? GP_STATE_LIVE : GP_STATE_QUARANTINED;
-  uint64_t now_ns = gp_now(engine);
+  damage->address = block->address;
+  damage->device = block->context->device->ordinal;
+  damage->requested = block->requested;
+  damage->origin = block->origin;
+  gp_device_stats(block->context->device)->num_damages++;
+  gp_event_damage(engine, block, damage, now_ns);
+}
 
-  if (!block || block->block_id != item->block_id || block->state != state)
-    return false;
-  if (damage->bytes > 0) {
-    damage->address = block->address;
-    damage->device = block->context->device->ordinal;
-    damage->requested = block->requested;
-    damage->origin = block->origin;
-    gp_device_stats(block->context->device)->num_damages++;
-    gp_event_damage(engine, block, damage, now_ns);
-  }
-  if (item->part == PART_LIVE || !item->is_last)
-    return true;
+/* Ends the search of a block: the block is filled, leaves the quarantine, or is searched again later. The
+ * caller holds the device's lock. */
+static void end_search(
+    gp_engine_t *engine, gp_block_t *block, const item_t *item, bool is_sound, bool is_filled)
+{
   block->is_searched = false;
-  if (item->part == PART_RED_ZONE && is_sound && checks_stale(engine))
-    block->is_filled = true;
+  if (is_stopped(engine) || (is_sound && !item->is_dropped && !is_filled))
+    gp_block_leave_quarantine(engine, block, gp_now(engine));
   else
-    gp_block_leave_quarantine(engine, block, now_ns);
-  return true;
+    block->is_filled |= is_sound && is_filled;
 }
 
-/* Compares the copies of a batch after they are complete, and reports damage. */
-static void finish(gp_engine_t *engine, gp_context_t *context, const gp_search_t *search)
+/* Records the result for an item of a block, if the block still exists. */
+static void conclude(gp_engine_t *engine, const gp_search_t *search, item_t *item, bool is_sound)
 {
-  const bool is_sound = !search->is_failed;
+  gp_block_t *block = gp_find_and_lock(engine, item->address);
+  gp_state_t state = item->part == PART_LIVE ? GP_STATE_LIVE : GP_STATE_QUARANTINED;
 
-  for (size_t i = 0; i < search->count; i++) {
-    gp_damage_t damage = {.bytes = 0};
-    bool is_damaged = is_sound && compare(engine, search, &search->items[i], &damage);
-    gp_lock_take(&context->device->lock);
-    is_damaged = conclude(engine, &search->items[i], is_sound, &damage) && is_damaged;
-    gp_lock_release(&context->device->lock);
-    if (is_damaged && engine->observer.damage)
-      engine->observer.damage(engine->observer.self, &damage);
+  if (!block) {
+    item->damage.bytes = 0;
+    return;
   }
+  gp_device_t *device = block->context->device;
+  bool is_same = block->block_id == item->block_id && block->state == state;
+  if (!is_same)
+    item->damage.bytes = 0;
+  if (item->damage.bytes > 0)
+    record(engine, block, &item->damage, gp_now(engine));
+  if (is_same && item->part != PART_LIVE && (item->is_last || item->is_dropped))
+    end_search(engine, block, item, is_sound, item->part == PART_RED_ZONE && search->fills);
+  gp_lock_release(&device->lock);
+}
+
+/*
+ * Compares the copies of a batch after they are complete, and reports damage. After the end of the context
+ * nothing is compared, because the buffer has ended, too; blocks of other contexts are searched again.
+ * Returns false, with nothing changed, during a capture.
+ */
+static bool finish(gp_engine_t *engine, const gp_context_t *context, gp_search_t *search)
+{
+  if (!gp_engine_enter_question(engine)) /* during these calls the context cannot end */
+    return false;
+  bool is_sound = !search->is_failed && !gp_fill_has_ended(context);
+  for (size_t i = 0; is_sound && i < search->count; i++)
+    compare(engine, search, &search->items[i]);
+  gp_engine_leave(engine);
+  for (size_t i = 0; i < search->count; i++) {
+    conclude(engine, search, &search->items[i], is_sound);
+    if (search->items[i].damage.bytes > 0 && engine->observer.damage)
+      engine->observer.damage(engine->observer.self, &search->items[i].damage);
+  }
+  search->count = 0;
+  return true;
 }
 
 /* take() removes the first record from one of the context's lists of searches; put() adds one. */
@@ -364,16 +394,19 @@ static void put(gp_context_t *context, gp_search_t **list, gp_search_t *search)
 }
 
 /* Stops all checks. Quarantined blocks that no thread is searching become idle. */
-static void stop_checks(gp_engine_t *engine, gp_device_t *device, const char *reason)
+static void stop_checks(gp_engine_t *engine, const char *reason)
 {
-  if (atomic_exchange(&engine->checks, 0) != 0)
+  if (atomic_exchange(&engine->checks, GP_CHECK_STOPPED) != GP_CHECK_STOPPED)
     gp_log(GP_LOG_ERROR, "GPUPOOL_CHECK stops: %s", reason);
-  gp_lock_take(&device->lock);
-  GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, context)
-    GP_LIST_EACH_SAFE(&context->quarantine, gp_block_t, order, block)
-      if (!block->is_searched)
-        gp_block_leave_quarantine(engine, block, gp_now(engine));
-  gp_lock_release(&device->lock);
+  GP_DEVICE_EACH(engine, device)
+  {
+    gp_lock_take(&device->lock);
+    GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, context)
+      GP_LIST_EACH_SAFE(&context->quarantine, gp_block_t, order, block)
+        if (!block->is_searched)
+          gp_block_leave_quarantine(engine, block, gp_now(engine));
+    gp_lock_release(&device->lock);
+  }
 }
 
 /* Returns an unused or new record for a search, or NULL if it cannot create one. The caller has called
@@ -400,24 +433,71 @@ static gp_search_t *obtain(gp_engine_t *engine, gp_context_t *context)
   return NULL;
 }
 
-/* Finishes late searches whose stream is done by now. */
-static void finish_late(gp_engine_t *engine, gp_context_t *context)
+/* Finishes late searches of a context whose stream is done by now. Returns false if some are still late. */
+static bool finish_late_of(gp_engine_t *engine, gp_context_t *context)
 {
   gp_search_t *search, *pending = NULL;
 
   while ((search = take(context, &context->late_searches))) {
-    if (gp_fill_is_done(engine, context, search->stream)) {
-      finish(engine, context, search);
+    bool is_over = gp_fill_has_ended(context) || gp_fill_is_done(engine, context, search->stream);
+    if (is_over && finish(engine, context, search)) {
       put(context, &context->searches, search);
     } else {
       search->next = pending;
       pending = search;
     }
   }
+  bool are_over = pending == NULL;
   while ((search = pending)) {
     pending = search->next;
     put(context, &context->late_searches, search);
   }
+  return are_over;
+}
+
+/* Does the same for all contexts of the device, also those that have ended: they may have searched
+ * stream-ordered memory. Returns false if the context itself has late searches. */
+static bool finish_late(gp_engine_t *engine, gp_context_t *context)
+{
+  bool may_search = true;
+
+  gp_lock_take(&engine->contexts_lock);
+  gp_context_t *other = engine->all_contexts;
+  gp_lock_release(&engine->contexts_lock);
+  for (; other; other = other->next_any) {
+    if (other->device == context->device && !finish_late_of(engine, other) && other == context)
+      may_search = false;
+  }
+  return may_search;
+}
+
+/* Chooses a batch and submits its copies and fills. The batch is empty if the engine may make no driver call
+ * now. */
+static void begin_batch(
+    gp_engine_t *engine, gp_context_t *context, gp_search_t *search, gp_context_t *arena, const wish_t *wish)
+{
+  int code = 0;
+
+  search->count = 0;
+  if (!gp_engine_enter(engine))
+    return;
+  if (!gp_fill_has_ended(context) && !is_stopped(engine)) {
+    collect(engine, search, arena, wish);
+    code = submit(engine, context, search);
+  }
+  gp_engine_leave(engine);
+  gp_driver_note(engine, context, code);
+  search->is_failed = code != 0;
+  if (code != 0 && !gp_fill_has_ended(context))
+    stop_checks(engine, "the driver refused a copy or a fill");
+}
+
+/* Gives up the rest of the last block. */
+static void drop_rest(gp_search_t *search)
+{
+  if (search->rest.length > 0)
+    search->items[search->count - 1].is_dropped = true;
+  search->rest.length = 0;
 }
 
 /* Searches one batch. Returns true if another batch may follow. Otherwise it has put the record back into a
@@ -425,27 +505,22 @@ static void finish_late(gp_engine_t *engine, gp_context_t *context)
 static bool search_batch(
     gp_engine_t *engine, gp_context_t *context, gp_search_t *search, gp_context_t *arena, const wish_t *wish)
 {
-  gp_search_t **list = &context->searches;
-
-  if (gp_engine_enter(engine)) {
-    collect(engine, search, arena, wish);
-    int code = submit(engine, context, search);
-    gp_engine_leave(engine);
-    gp_driver_note(engine, context, code);
-    search->is_failed = code != 0;
-    if (code != 0)
-      stop_checks(engine, arena->device, "the driver refused a copy or a fill");
-    if (search->count > 0 && gp_fill_await(engine, context, search->stream)) {
-      finish(engine, context, search);
-      if (code == 0 && (search->rest.length > 0 || search->count == BATCH))
-        return true;
-    } else if (search->count > 0) {
-      search->items[search->count - 1].is_last = true;
-      list = &context->late_searches;
-    }
+  begin_batch(engine, context, search, arena, wish);
+  if (search->count == 0 && search->rest.length == 0) {
+    put(context, &context->searches, search);
+    return false;
   }
-  search->rest.length = 0;
-  put(context, list, search);
+  if (search->count == 0) {
+    search->items[search->count++] = search->rest;
+    search->is_failed = true;
+  }
+  bool has_more = !search->is_failed && (search->rest.length > 0 || search->count == BATCH);
+  bool is_done = gp_fill_await(engine, context, search->stream) || gp_fill_has_ended(context);
+  if (is_done && has_more && finish(engine, context, search))
+    return true;
+  drop_rest(search);
+  is_done = is_done && finish(engine, context, search);
+  put(context, is_done ? &context->searches : &context->late_searches, search);
   return false;
 }
 
@@ -454,25 +529,26 @@ static void search_arena(gp_engine_t *engine, gp_context_t *context, gp_context_
   gp_lock_take(&arena->device->lock);
   bool is_empty = gp_list_is_empty(&arena->quarantine);
   gp_lock_release(&arena->device->lock);
-  if ((is_empty && !wish->live) || !gp_damage_is_checked(engine) || gp_context_is_lost(context) ||
-      !gp_engine_enter(engine))
+  if ((is_empty && !wish->live) || is_stopped(engine) || !gp_engine_enter(engine))
     return;
-  gp_search_t *search = obtain(engine, context);
+  gp_search_t *search = gp_fill_has_ended(context) ? NULL : obtain(engine, context);
   gp_engine_leave(engine);
   if (!search) {
-    stop_checks(engine, arena->device, "no page-locked memory or no stream for the search");
+    if (!gp_fill_has_ended(context))
+      stop_checks(engine, "no page-locked memory or no stream for the search");
     return;
   }
+  atomic_fetch_add(&engine->searches_begun, 1);
   while (search_batch(engine, context, search, arena, wish))
     ;
+  atomic_fetch_add(&engine->searches_ended, 1);
 }
 
 static void search_both(gp_engine_t *engine, gp_context_t *context, const wish_t *wish)
 {
   gp_assert(!gp_holds_engine_lock());
-  if (!gp_damage_is_checked(engine) || !context->driver.handle)
+  if (!gp_damage_is_checked(engine) || !context->driver.handle || !finish_late(engine, context))
     return;
-  finish_late(engine, context);
   gp_drain_device(engine, context->device);
   search_arena(engine, context, context, wish);
   search_arena(engine, context, &context->device->async_context, wish);
@@ -489,15 +565,49 @@ void gp_damage_flush(gp_engine_t *engine, gp_context_t *context)
   search_both(engine, context, &(wish_t){.all = true});
 }
 
+/* Waits until as many searches have ended as had begun before: those of other threads may end with blocks
+ * that serve the caller. */
+static void await_searches(gp_engine_t *engine, uint64_t begun)
+{
+  uint64_t begin_ns = gp_now(engine);
+  uint64_t pause_ns = GP_FIRST_PAUSE_NS;
+
+  while (atomic_load(&engine->searches_ended) < begun && gp_now(engine) - begin_ns < GP_FILL_PATIENCE_NS) {
+    gp_driver_pause(engine, pause_ns);
+    pause_ns = gp_next_pause(pause_ns);
+  }
+}
+
+void gp_damage_flush_device(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_context_t *contexts[GP_OOM_CONTEXTS];
+  uint64_t begun = atomic_load(&engine->searches_begun);
+  int count = 0;
+
+  gp_assert(!gp_holds_engine_lock());
+  if (gp_engine_service(engine) == GP_SERVICE_STOPPED)
+    stop_checks(engine, "pooling has stopped");
+  gp_lock_take(&device->lock);
+  GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, context)
+    if (context->driver.handle && count < GP_OOM_CONTEXTS)
+      contexts[count++] = context;
+  gp_lock_release(&device->lock);
+  for (int i = 0; i < count; i++)
+    gp_damage_flush(engine, contexts[i]);
+  await_searches(engine, begun);
+}
+
 void gp_damage_search_for(
     gp_engine_t *engine, gp_context_t *context, gp_context_t *arena, const gp_fit_t *fit, bool is_cut)
 {
   gp_assert(!gp_holds_engine_lock());
-  finish_late(engine, context);
+  if (!finish_late(engine, context))
+    return;
   gp_drain_device(engine, context->device);
   search_arena(engine, context, arena, &(wish_t){.fit = fit, .is_cut = is_cut});
 }
 
+/* Stream-ordered memory lives on, unless the device's primary context ends. */
 void gp_engine_search_ending(gp_engine_t *engine, gp_context_t *context)
 {
   if (!gp_damage_is_checked(engine) || !context || !context->driver.handle)
@@ -507,7 +617,8 @@ void gp_engine_search_ending(gp_engine_t *engine, gp_context_t *context)
   if (!is_quiet)
     return;
   search_arena(engine, context, context, &(wish_t){.live = true});
-  search_arena(engine, context, &context->device->async_context, &(wish_t){.live = true});
+  if (context->driver.is_primary)
+    search_arena(engine, context, &context->device->async_context, &(wish_t){.live = true});
 }
 
 void gp_damage_fini(gp_context_t *context)

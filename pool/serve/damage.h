@@ -44,6 +44,10 @@ void gp_damage_search_for(
 /* Does what gp_engine_search does, and also searches and releases all filled blocks. */
 void gp_damage_flush(gp_engine_t *engine, gp_context_t *context);
 
+/* Does what gp_damage_flush does, for all contexts of the device, and waits for the searches of other
+ * threads. If pooling has stopped, all quarantined blocks become idle without a search. */
+void gp_damage_flush_device(gp_engine_t *engine, gp_device_t *device);
+
 /* Frees the context's records of searches when the engine ends. */
 void gp_damage_fini(gp_context_t *context);
 

@@ -136,7 +136,7 @@ typedef enum progress {
   PROGRESS_UNKNOWN, /* the engine may not query the driver now, or the context has ended */
 } progress_t;
 
-static bool has_ended(const gp_context_t *context)
+bool gp_fill_has_ended(const gp_context_t *context)
 {
   return gp_context_is_lost(context) || atomic_load(&context->gone);
 }
@@ -147,7 +147,7 @@ static progress_t ask(gp_engine_t *engine, gp_context_t *context, uint64_t strea
 
   if (!gp_engine_enter_question(engine))
     return PROGRESS_UNKNOWN;
-  if (!has_ended(context)) { /* nor can the context end during this call, which was announced */
+  if (!gp_fill_has_ended(context)) { /* nor can the context end during this call, which was announced */
     int code = gp_driver_fill_query(engine, &context->driver, stream);
     if (code != 0 && code != engine->driver.ops->code_not_ready)
       gp_driver_note(engine, context, code);

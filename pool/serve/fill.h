@@ -46,6 +46,10 @@ bool gp_fill_in_order(gp_engine_t *engine, const gp_stream_order_t *order, const
 bool gp_fill_is_done(gp_engine_t *engine, gp_context_t *context, uint64_t stream);
 bool gp_fill_await(gp_engine_t *engine, gp_context_t *context, uint64_t stream);
 
+/* Returns true if the context has ended, with its streams and its page-locked memory. Between
+ * gp_engine_enter_question and gp_engine_leave, no context ends. */
+bool gp_fill_has_ended(const gp_context_t *context);
+
 /* For gp_engine_check: returns true if every block with a late fill in the context is still in use,
  * because other modules must treat it as the program's. The caller holds the device's lock. */
 bool gp_fill_check(gp_engine_t *engine, const gp_context_t *context);

@@ -349,8 +349,7 @@ static int serve_under_shortage(gp_request_t *request, bool by_limit, gp_oom_att
   int code = engine->driver.ops->code_out_of_memory;
   const int out_of_memory = code;
 
-  if (gp_damage_is_checked(engine))
-    gp_damage_flush(engine, request->context);
+  gp_engine_flush(engine, request->context->device);
   if (serve_from_context(request))
     return 0;
   uint64_t largest_free = gp_oom_largest_idle(request->context->device);

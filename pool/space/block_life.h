@@ -140,7 +140,8 @@ static inline bool gp_block_needs_search(const gp_engine_t *engine, const gp_blo
   unsigned checks = atomic_load_explicit(&engine->checks, memory_order_relaxed);
 
   return __builtin_expect(checks != 0, 0) && !block->tainted &&
-         !(block->segment && block->segment->is_closed) && (checks & GP_CHECK_STALE || block->red_zone > 0);
+         !(block->segment && block->segment->is_closed) &&
+         (checks & GP_CHECK_STALE || (checks & GP_CHECK_EDGES && block->red_zone > 0));
 }
 
 static inline void gp_block_enter_quarantine(gp_block_t *block)

@@ -191,6 +191,7 @@ static void run_scenario(gp_engine_t *engine)
         gp_engine_release(engine, address); /* which the pool kept for good */
       if (i == 6 && !gp_engine_release(engine, address))
         gp_engine_release(engine, address); /* the driver refused: once more */
+      gp_engine_search(engine, contexts[i % 2]);
       if (code == DRIVER_CODE && gp_engine_free(engine, address, &code) == GP_FREE_UNKNOWN)
         code = driver.ops.free(&driver, &keys[i % 2], address); /* the program tries again */
       check_after_fault(engine);
@@ -260,6 +261,9 @@ static const char *const settings[][5] = {
     {"GPUPOOL_FILL=poison", "GPUPOOL_TYPE=vmm", "GPUPOOL_ASYNC=plain", NULL},
     {"GPUPOOL_ASYNC=plain", "GPUPOOL_LIMIT=70MiB", "GPUPOOL_MAX_DEFERRED=2MiB", NULL},
     {"GPUPOOL_ASYNC=plain", "GPUPOOL_TYPE=segment", "GPUPOOL_MAX_CACHED=10MiB", NULL},
+    {"GPUPOOL_CHECK=edges,stale", "GPUPOOL_RESERVE=0", NULL},
+    {"GPUPOOL_CHECK=stale=full", "GPUPOOL_TYPE=vmm", "GPUPOOL_ASYNC=plain", NULL},
+    {"GPUPOOL_CHECK=edges,stale", "GPUPOOL_TYPE=segment", "GPUPOOL_LIMIT=80MiB", NULL},
 };
 #define SETTINGS_COUNT (int)(sizeof(settings) / sizeof(settings[0]))
 
@@ -285,6 +289,9 @@ static bool run_once(const char *const *setting, long driver_fail_at, long host_
     ck_assert_msg(driver.used == 0, "%llu bytes leaked; driver call %ld, host call %ld",
         (unsigned long long)driver.used, driver_fail_at, host_at);
     ck_assert_int_eq(driver.errors, 0);
+    gp_stats_t stats;
+    gp_engine_stats(engine, 0, &stats);
+    ck_assert_uint_eq(stats.num_damages, 0);
     gp_engine_destroy(engine);
   }
   host_fail_at = 0;
