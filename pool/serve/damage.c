@@ -296,6 +296,8 @@ static void compare(const gp_engine_t *engine, const gp_search_t *search, item_t
   const uint8_t *bytes = search->buffer + item->at;
   uint64_t first = 0, count = 0;
 
+  if (item->length > 0 && bytes[0] == engine->check_byte && memcmp(bytes, bytes + 1, item->length - 1) == 0)
+    return; /* the usual case, at the speed of memcmp: all bytes are equal */
   for (uint64_t i = 0; i < item->length; i++) {
     if (bytes[i] == engine->check_byte)
       continue;
