@@ -35,7 +35,7 @@ class Components(PreloadCase):
         sum_of = sizes()
         run = self.run_program(os.path.join(PROG, "components", "components"), "awake", *LIBRARIES, STACKS="native", TYPE="naive",
                                LIMIT=str(sum_of["WEIGHTS"]))
-        self.assertRegex(run.err, r"asked for \S+ MiB in tensor \(libtorch_cuda\.so\); the program uses")
+        self.assertRegex(run.err, r"requested \S+ MiB in tensor \(libtorch_cuda\.so\); the program uses")
 
     def report(self, *arguments):
         result = subprocess.run([TOOL, *arguments], check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

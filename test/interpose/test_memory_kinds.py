@@ -221,11 +221,11 @@ class MemoryKinds(PreloadCase):
                 oom = snapshot["host_oom"]
                 self.assertEqual([oom[name] for name in ("requested", "live", "limit")], [8 * MIB, 96 * MIB, 100 * MIB])
                 self.assertEqual(oom["remedy"]["settings"], {"GPUPOOL_HOST_LIMIT": "104MiB"})
-                self.assertEqual(oom["message"], "out of page-locked host memory: asked for 8 MiB; the program uses 96 MiB; "
+                self.assertEqual(oom["message"], "out of page-locked host memory: requested 8 MiB; the program uses 96 MiB; "
                                                  "limit 100 MiB; largest groups: 12 x 8 MiB")
                 line, again = (line for line in run.messages if "out of" in line)
-                self.assertIn("memory ran out again, out of page-locked host memory: asked for 8 MiB in ", again)
-                self.assertIn("out of page-locked host memory: asked for 8 MiB in ", line)
+                self.assertIn("memory ran out again, out of page-locked host memory: requested 8 MiB in ", again)
+                self.assertIn("out of page-locked host memory: requested 8 MiB in ", line)
                 self.assertTrue(line.endswith(oom["advice"]), line)
                 last = run.snapshot("exit")
                 self.assertEqual(count_actions(last)["host_oom"], 2)

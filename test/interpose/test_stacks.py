@@ -180,13 +180,13 @@ class Policy(Stacks):
         bias, address = next((module["bias"], frame["address"]) for frame in frames
                              for module in [snapshot.document["modules"][frame["module"]]]
                              if os.path.basename(module["path"]) == "stacks")
-        self.assertIn(": asked for 3.8 MiB in allocate (stacks); the program uses", run.err)
+        self.assertIn(": requested 3.8 MiB in allocate (stacks); the program uses", run.err)
         stripped = os.path.join(self.folder, "stripped")
         subprocess.run(["strip", "-o", stripped, os.path.join(PROG, "stacks")], check=True)
         run = self.run_program(stripped, "policy", LIMIT="3MiB")
-        self.assertIn(": asked for 3.8 MiB in stripped+0x%x; the program uses" % (address - bias), run.err)
+        self.assertIn(": requested 3.8 MiB in stripped+0x%x; the program uses" % (address - bias), run.err)
         run = self.run_program("stacks", "policy", LIMIT="3MiB", STACKS="off")
-        self.assertIn(": asked for 3.8 MiB; the program uses", run.err)
+        self.assertIn(": requested 3.8 MiB; the program uses", run.err)
 
     def test_depth(self):
         snapshot = self.stacks("deep", "300", STACK_DEPTH="16")

@@ -30,7 +30,7 @@ START_TEST(test_oom_line_says_what_matters)
 {
   char text[GP_OOM_TEXT_BYTES];
   ck_assert_str_eq(gp_oom_describe(&example, NULL, text, sizeof(text)),
-      "out of memory on device 3: asked for 2 GiB; the program uses 7 GiB and 64 MiB forwarded (not pooled), freed but still in use 512 MiB, cached 256 MiB (largest idle block 128 MiB); limit 8 GiB; the device has 70 GiB free of 80 GiB; largest groups: 12 x 160 MiB, 1 x 1 GiB");
+      "out of memory on device 3: requested 2 GiB; the program uses 7 GiB and 64 MiB forwarded (not pooled), freed but still in use 512 MiB, cached 256 MiB (largest idle block 128 MiB); limit 8 GiB; the device has 70 GiB free of 80 GiB; largest groups: 12 x 160 MiB, 1 x 1 GiB");
 }
 END_TEST
 
@@ -38,7 +38,7 @@ START_TEST(test_oom_line_says_what_asked)
 {
   char text[GP_OOM_TEXT_BYTES];
   gp_oom_describe(&example, "grow (libmodel.so)", text, sizeof(text));
-  ck_assert_msg(strstr(text, "asked for 2 GiB in grow (libmodel.so); the program uses") != NULL, "%s", text);
+  ck_assert_msg(strstr(text, "requested 2 GiB in grow (libmodel.so); the program uses") != NULL, "%s", text);
 }
 END_TEST
 
@@ -275,7 +275,7 @@ START_TEST(test_oom_of_page_locked_memory)
   char text[GP_OOM_TEXT_BYTES];
 
   ck_assert_str_eq(gp_oom_describe(&oom, "f (app)", text, sizeof(text)),
-      "out of page-locked host memory: asked for 100 B in f (app); the program uses 62 MiB; limit 62 MiB; largest groups: 31 x 2 MiB");
+      "out of page-locked host memory: requested 100 B in f (app); the program uses 62 MiB; limit 62 MiB; largest groups: 31 x 2 MiB");
   gp_oom_advise(&oom, "62MiB", &advice);
   expect_advice(&advice,
       "The limit was reached: this request alone needs 4 KiB more; set GPUPOOL_HOST_LIMIT=63MiB",

@@ -90,7 +90,7 @@ char *gp_oom_describe(const gp_oom_t *oom, const char *asker, char *buffer, size
     add(&text, "out of page-locked host memory: ");
   else
     add(&text, "out of memory on device %d: ", oom->device);
-  add_size(&text, "asked for ", oom->requested, "");
+  add_size(&text, "requested ", oom->requested, "");
   if (asker)
     add(&text, " in %s", asker);
   add_size(&text, "; the program uses ", oom->live, "");
