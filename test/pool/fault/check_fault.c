@@ -262,7 +262,7 @@ static const char *const settings[][5] = {
     {"GPUPOOL_ASYNC=plain", "GPUPOOL_LIMIT=70MiB", "GPUPOOL_MAX_DEFERRED=2MiB", NULL},
     {"GPUPOOL_ASYNC=plain", "GPUPOOL_TYPE=segment", "GPUPOOL_MAX_CACHED=10MiB", NULL},
     {"GPUPOOL_CHECK=edges,stale", "GPUPOOL_RESERVE=0", NULL},
-    {"GPUPOOL_CHECK=stale=full", "GPUPOOL_TYPE=vmm", "GPUPOOL_ASYNC=plain", NULL},
+    {"GPUPOOL_CHECK=stale", "GPUPOOL_TYPE=vmm", "GPUPOOL_ASYNC=plain", NULL},
     {"GPUPOOL_CHECK=edges,stale", "GPUPOOL_TYPE=segment", "GPUPOOL_LIMIT=80MiB", NULL},
 };
 #define SETTINGS_COUNT (int)(sizeof(settings) / sizeof(settings[0]))
