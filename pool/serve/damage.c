@@ -567,14 +567,21 @@ void gp_damage_flush(gp_engine_t *engine, gp_context_t *context)
   search_both(engine, context, &(wish_t){.all = true});
 }
 
-/* Waits until as many searches have ended as had begun before: those of other threads may end with blocks
- * that serve the caller. */
-static void await_searches(gp_engine_t *engine, uint64_t begun)
+/* Waits for searches of other threads, which may end with blocks that serve the caller: until there is none,
+ * or until twice as many searches have ended as there were. */
+static void await_searches(gp_engine_t *engine)
 {
+  uint64_t ended = atomic_load(&engine->searches_ended); /* before the other one, which is not less */
+  uint64_t begun = atomic_load(&engine->searches_begun);
+  uint64_t enough = begun + (begun - ended);
   uint64_t begin_ns = gp_now(engine);
   uint64_t pause_ns = GP_FIRST_PAUSE_NS;
 
-  while (atomic_load(&engine->searches_ended) < begun && gp_now(engine) - begin_ns < GP_FILL_PATIENCE_NS) {
+  for (;;) {
+    ended = atomic_load(&engine->searches_ended);
+    if (ended >= enough || ended == atomic_load(&engine->searches_begun) ||
+        gp_now(engine) - begin_ns >= GP_FILL_PATIENCE_NS)
+      return;
     gp_driver_pause(engine, pause_ns);
     pause_ns = gp_next_pause(pause_ns);
   }
@@ -583,7 +590,6 @@ static void await_searches(gp_engine_t *engine, uint64_t begun)
 void gp_damage_flush_device(gp_engine_t *engine, gp_device_t *device)
 {
   gp_context_t *contexts[GP_OOM_CONTEXTS];
-  uint64_t begun = atomic_load(&engine->searches_begun);
   int count = 0;
 
   gp_assert(!gp_holds_engine_lock());
@@ -596,7 +602,7 @@ void gp_damage_flush_device(gp_engine_t *engine, gp_device_t *device)
   gp_lock_release(&device->lock);
   for (int i = 0; i < count; i++)
     gp_damage_flush(engine, contexts[i]);
-  await_searches(engine, begun);
+  await_searches(engine);
 }
 
 void gp_damage_search_for(
