@@ -39,7 +39,7 @@ class Limit(PreloadCase):
         lines = [line for line in run.messages if "out of memory" in line]
         self.assertEqual(len(lines), 2, run.err)
         self.assertIn("memory ran out %d more times, the last time out of memory" % (run.field("failed") - 1), lines[1])
-        for text in ("asked for", "the program uses", "limit", "GPUPOOL_LIMIT", "%d GiB" % limit):
+        for text in ("requested", "the program uses", "limit", "GPUPOOL_LIMIT", "%d GiB" % limit):
             self.assertIn(text, lines[0])
         last = run.snapshot("exit")
         self.expect_valid(last)
