@@ -126,6 +126,14 @@ static __attribute__((noinline)) int alloc_restricted(gp_request_t *request, gp_
   return alloc_forwarded(request);
 }
 
+/* Fills memory of the request, as work of its stream if it has one. */
+static gp_fill_result_t fill_part(const gp_request_t *request, const gp_filling_t *filling)
+{
+  if (!request->order)
+    return gp_fill_now(request->engine, request->context, filling);
+  return gp_fill_in_order(request->engine, request->order, filling) ? GP_FILL_DONE : GP_FILL_OMITTED;
+}
+
 /* Fills the memory with GPUPOOL_FILL, and its red zone with GPUPOOL_CHECK. If a fill is late, the program
  * gets other memory, without a second wait: the next fill cannot begin before the late one is complete. */
 static __attribute__((noinline)) int fill(const gp_request_t *request, uint64_t *ret_address)
@@ -137,12 +145,10 @@ static __attribute__((noinline)) int fill(const gp_request_t *request, uint64_t 
       .offset = request->requested,
       .bytes = gp_damage_red_zone(engine, request->context, address, request->requested),
       .value = engine->check_byte};
-  gp_fill_result_t result = GP_FILL_DONE;
 
-  if (engine->fills)
-    result = gp_fill_now(engine, request->context, &contents);
+  gp_fill_result_t result = engine->fills ? fill_part(request, &contents) : GP_FILL_DONE;
   if (red_zone.bytes > 0 && result != GP_FILL_LATE) {
-    result = gp_fill_now(engine, request->context, &red_zone);
+    result = fill_part(request, &red_zone);
     if (result == GP_FILL_DONE)
       gp_damage_watch(engine, request->context, address, red_zone.bytes);
   }
@@ -150,23 +156,6 @@ static __attribute__((noinline)) int fill(const gp_request_t *request, uint64_t 
     return gp_engine_alloc(engine, request->context, request->requested, ret_address);
   *ret_address = address;
   return 0;
-}
-
-/* Does the same for a stream-ordered request, as work of its stream. */
-static __attribute__((noinline)) void fill_in_order(const gp_request_t *request)
-{
-  gp_engine_t *engine = request->engine;
-  const gp_filling_t contents = {
-      .address = request->ret_address, .bytes = request->requested, .value = engine->fill_byte};
-  const gp_filling_t red_zone = {.address = request->ret_address,
-      .offset = request->requested,
-      .bytes = gp_damage_red_zone(engine, request->context, request->ret_address, request->requested),
-      .value = engine->check_byte};
-
-  if (engine->fills)
-    (void)gp_fill_in_order(engine, request->order, &contents);
-  if (red_zone.bytes > 0 && gp_fill_in_order(engine, request->order, &red_zone))
-    gp_damage_watch(engine, request->context, request->ret_address, red_zone.bytes);
 }
 
 int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
@@ -274,6 +263,6 @@ bool gp_engine_alloc_async(
     return true;
   *ret_address = request.ret_address;
   if (engine->fills || gp_damage_is_checked(engine))
-    fill_in_order(&request);
+    *ret_code = fill(&request, ret_address);
   return true;
 }

@@ -189,6 +189,12 @@ static inline bool gp_damage_is_checked(const gp_engine_t *engine)
   return atomic_load_explicit(&engine->checks, memory_order_relaxed) != 0;
 }
 
+/* Returns which of these checks (GP_CHECK_EDGES and others) are on; none after the checks have stopped. */
+static inline unsigned gp_damage_checks(const gp_engine_t *engine, unsigned which)
+{
+  return atomic_load_explicit(&engine->checks, memory_order_relaxed) & which;
+}
+
 /* Makes the device's quarantined blocks idle, as far as they can be searched. The caller holds no lock. */
 static inline void gp_engine_flush(gp_engine_t *engine, gp_device_t *device)
 {

@@ -36,6 +36,15 @@ static inline uint64_t allocate_in(gp_stream_order_t in, uint64_t bytes)
   return address;
 }
 
+/* A capture that begins in a pause of the library; for driver.on_pause. */
+static gp_suspension_t meanwhile;
+
+static inline void capture_begins(void)
+{
+  driver.on_pause = NULL;
+  meanwhile = gp_engine_suspend_in(engine, context, GP_REACH_NONE);
+}
+
 /* The driver's own free, where the engine calls for it. */
 typedef struct driver_free {
   uint64_t address;

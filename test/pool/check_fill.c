@@ -156,14 +156,6 @@ START_TEST(test_beside_a_capture)
 }
 END_TEST
 
-static gp_suspension_t meanwhile;
-
-static void capture_begins(void)
-{
-  driver.on_pause = NULL;
-  meanwhile = gp_engine_suspend_in(engine, context, GP_REACH_NONE);
-}
-
 /* A capture begins while the fill is waited for: it begins at once, and nothing more is asked. */
 START_TEST(test_a_capture_begins_meanwhile)
 {

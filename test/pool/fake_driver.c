@@ -13,16 +13,14 @@
 /* The work of one allocation by every context that used it. */
 static uint64_t (*works)[FAKE_CONTEXTS];
 
-/* Large, and hardly used by most tests: of the heap, they would be cleared each time, or filled where
- * MALLOC_PERTURB_ is set, as Meson does. */
-static void *table_new(size_t bytes)
+void *fake_table_new(size_t bytes)
 {
   void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(table != MAP_FAILED);
   return table;
 }
 
-static void table_delete(void *table, size_t bytes)
+void fake_table_delete(void *table, size_t bytes)
 {
   REQUIRE(munmap(table, bytes) == 0);
 }
@@ -52,7 +50,7 @@ bool fake_must_fail(fake_driver_t *driver, fake_call_t call)
          (driver->fail_stays && driver->fail_at > 0 && driver->calls > driver->fail_at);
 }
 
-static int context_index(const gp_driver_context_t *context)
+int fake_context_index(const gp_driver_context_t *context)
 {
   return (int)(uintptr_t)context->handle - 1;
 }
@@ -144,7 +142,7 @@ static int fake_enter_stream(void *self, const gp_driver_context_t *context, uin
       *event = &driver->fences[driver->fence_count++];
     }
     driver->entered = stream;
-    **(uint64_t **)event = driver->submitted[context_index(context)];
+    **(uint64_t **)event = driver->submitted[fake_context_index(context)];
   }
   fake_leave(driver);
   return code;
@@ -222,10 +220,10 @@ static int wait_for(fake_driver_t *driver, const gp_driver_context_t *context, f
   fake_enter(driver);
   if (fake_must_fail(driver, call))
     code = driver->fail_code;
-  else if (driver->has_ended[context_index(context)])
+  else if (driver->has_ended[fake_context_index(context)])
     code = FAKE_GONE;
   else if (call == FAKE_WAIT || !driver->free_returns)
-    driver->completed[context_index(context)] = driver->submitted[context_index(context)];
+    driver->completed[fake_context_index(context)] = driver->submitted[fake_context_index(context)];
   fake_leave(driver);
   return code;
 }
@@ -259,14 +257,14 @@ static int fake_record(void *self, const gp_driver_context_t *context, void **fe
   fake_enter(driver);
   if (fake_must_fail(driver, FAKE_RECORD)) {
     code = driver->fail_code;
-  } else if (driver->has_ended[context_index(context)]) {
+  } else if (driver->has_ended[fake_context_index(context)]) {
     code = FAKE_GONE;
   } else {
     if (!*fence) {
       REQUIRE(driver->fence_count < FAKE_FENCES);
       *fence = &driver->fences[driver->fence_count++];
     }
-    **(uint64_t **)fence = driver->submitted[context_index(context)];
+    **(uint64_t **)fence = driver->submitted[fake_context_index(context)];
   }
   fake_leave(driver);
   return code;
@@ -280,10 +278,10 @@ static int fake_query(void *self, const gp_driver_context_t *context, void *fenc
   fake_enter(driver);
   if (fake_must_fail(driver, FAKE_QUERY))
     code = driver->fail_code;
-  else if (driver->has_ended[context_index(context)])
+  else if (driver->has_ended[fake_context_index(context)])
     code = FAKE_GONE;
   else
-    code = driver->completed[context_index(context)] >= *(uint64_t *)fence ? 0 : FAKE_NOT_READY;
+    code = driver->completed[fake_context_index(context)] >= *(uint64_t *)fence ? 0 : FAKE_NOT_READY;
   fake_leave(driver);
   return code;
 }
@@ -296,10 +294,10 @@ static int ask_stream(fake_driver_t *driver, const gp_driver_context_t *context)
   fake_enter(driver);
   if (fake_must_fail(driver, FAKE_ASK_STREAM))
     code = driver->fail_code;
-  else if (driver->has_ended[context_index(context)])
+  else if (driver->has_ended[fake_context_index(context)])
     code = FAKE_GONE;
   else
-    code = is_busy(driver, context_index(context)) ? FAKE_NOT_READY : 0;
+    code = is_busy(driver, fake_context_index(context)) ? FAKE_NOT_READY : 0;
   fake_leave(driver);
   return code;
 }
@@ -313,216 +311,6 @@ static int fake_stream_query(void *self, const gp_driver_context_t *context, uin
 static int fake_default_query(void *self, const gp_driver_context_t *context)
 {
   return ask_stream(self, context);
-}
-
-static int fake_fill_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
-{
-  fake_driver_t *driver = self;
-  int code = 0;
-
-  REQUIRE(context->handle);
-  fake_enter(driver);
-  if (fake_must_fail(driver, FAKE_FILL_STREAM))
-    code = driver->fail_code;
-  else
-    *ret_stream = FAKE_FILL_STREAMS + (uint64_t)driver->fill_streams++;
-  fake_leave(driver);
-  return code;
-}
-
-/* All of these bytes are allocated. */
-static bool is_there(fake_driver_t *driver, uint64_t address, uint64_t bytes)
-{
-  if (address - FAKE_RANGES < driver->reserved_address)
-    return fake_is_usable(driver, address, bytes, 0);
-  for (int i = 0; i < driver->allocation_count; i++)
-    if (address - driver->allocations[i].address < driver->allocations[i].bytes)
-      return address + bytes <= driver->allocations[i].address + driver->allocations[i].bytes;
-  return false;
-}
-
-static int fake_fill(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
-    uint64_t bytes, uint8_t value)
-{
-  fake_driver_t *driver = self;
-  int code = 0;
-
-  REQUIRE(context->handle && stream != 0 && bytes > 0);
-  fake_enter(driver);
-  if (fake_must_fail(driver, FAKE_FILL)) {
-    code = driver->fail_code;
-  } else {
-    driver->fills[driver->fill_count++ % FAKE_FILLS] = (fake_fill_t){address, bytes, stream, value, false};
-    driver->filled_ns = __atomic_load_n(&driver->now_ns, __ATOMIC_RELAXED);
-    driver->errors += !is_there(driver, address, bytes);
-    if (stream >= FAKE_FILL_STREAMS)
-      driver->errors += fake_work_is_pending(driver, address, bytes);
-  }
-  fake_leave(driver);
-  return code;
-}
-
-static int fake_host_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, void **ret_host)
-{
-  fake_driver_t *driver = self;
-  int code = 0;
-
-  REQUIRE(context->handle);
-  fake_enter(driver);
-  if (fake_must_fail(driver, FAKE_HOST_ALLOC)) {
-    code = driver->fail_code;
-  } else {
-    REQUIRE(driver->host_count < FAKE_HOSTS);
-    *ret_host = table_new(bytes);
-    driver->hosts[driver->host_count++] = (fake_host_t){*ret_host, bytes, context_index(context)};
-  }
-  fake_leave(driver);
-  return code;
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-  return a > b ? a : b;
-}
-
-/* What the fills and writes that are known have left there; elsewhere 0. */
-static void read_contents(const fake_driver_t *driver, uint64_t address, uint64_t bytes, uint8_t *to)
-{
-  const long first = driver->fill_count > FAKE_FILLS ? driver->fill_count - FAKE_FILLS : 0;
-
-  memset(to, 0, bytes);
-  for (long i = first; i < driver->fill_count; i++) {
-    const fake_fill_t *fill = &driver->fills[i % FAKE_FILLS];
-    uint64_t begin = later(address, fill->address);
-    if (begin < address + bytes && begin < fill->address + fill->bytes) {
-      uint64_t end =
-          fill->address + fill->bytes < address + bytes ? fill->address + fill->bytes : address + bytes;
-      memset(to + (begin - address), fill->value, end - begin);
-    }
-  }
-}
-
-/* Until the copy is complete, other bytes are at its destination. */
-static int fake_copy_out(void *self, const gp_driver_context_t *context, uint64_t stream, void *host,
-    uint64_t address, uint64_t bytes, uint64_t rows, uint64_t pitch)
-{
-  fake_driver_t *driver = self;
-  int code = 0;
-
-  REQUIRE(context->handle && stream >= FAKE_FILL_STREAMS && bytes > 0 && rows > 0 && pitch >= bytes);
-  fake_enter(driver);
-  if (fake_must_fail(driver, FAKE_COPY_OUT)) {
-    code = driver->fail_code;
-  } else {
-    REQUIRE(driver->copy_count < FAKE_COPIES);
-    fake_copy_t copy = {host, table_new(bytes * rows), bytes * rows, stream, context_index(context)};
-    for (uint64_t row = 0; row < rows; row++) {
-      read_contents(driver, address + row * pitch, bytes, copy.bytes + row * bytes);
-      driver->errors += !is_there(driver, address + row * pitch, bytes);
-      driver->errors += fake_work_is_pending(driver, address + row * pitch, bytes);
-    }
-    memset(host, 0, bytes * rows);
-    driver->copies[driver->copy_count++] = copy;
-    driver->filled_ns = __atomic_load_n(&driver->now_ns, __ATOMIC_RELAXED);
-  }
-  fake_leave(driver);
-  return code;
-}
-
-/* Ends the copies of a stream, or of a context if stream is 0: then nothing is written any more. */
-static void end_copies(fake_driver_t *driver, uint64_t stream, int context)
-{
-  int kept = 0;
-
-  for (int i = 0; i < driver->copy_count; i++) {
-    fake_copy_t *copy = &driver->copies[i];
-    if (stream ? copy->stream != stream : copy->context != context) {
-      driver->copies[kept++] = *copy;
-      continue;
-    }
-    if (stream)
-      memcpy(copy->host, copy->bytes, copy->count);
-    table_delete(copy->bytes, copy->count);
-  }
-  driver->copy_count = kept;
-}
-
-static void end_hosts(fake_driver_t *driver, int context)
-{
-  int kept = 0;
-
-  end_copies(driver, 0, context);
-  for (int i = 0; i < driver->host_count; i++) {
-    if (driver->hosts[i].context == context)
-      table_delete(driver->hosts[i].memory, driver->hosts[i].bytes);
-    else
-      driver->hosts[kept++] = driver->hosts[i];
-  }
-  driver->host_count = kept;
-}
-
-void fake_end_context(fake_driver_t *driver, int context)
-{
-  fake_enter(driver);
-  driver->has_ended[context] = true;
-  end_hosts(driver, context);
-  fake_leave(driver);
-}
-
-void fake_overwrite(fake_driver_t *driver, uint64_t address, uint64_t bytes)
-{
-  fake_enter(driver);
-  driver->fills[driver->fill_count++ % FAKE_FILLS] = (fake_fill_t){address, bytes, 0, FAKE_OTHER_BYTE, true};
-  fake_leave(driver);
-}
-
-/* Fills and copies are done in the order of their submission. */
-static int fake_fill_query(void *self, const gp_driver_context_t *context, uint64_t stream)
-{
-  fake_driver_t *driver = self;
-  int code;
-
-  REQUIRE(stream >= FAKE_FILL_STREAMS);
-  fake_enter(driver);
-  if (fake_must_fail(driver, FAKE_FILL_QUERY))
-    code = driver->fail_code;
-  else if (driver->has_ended[context_index(context)])
-    code = FAKE_GONE;
-  else
-    code = __atomic_load_n(&driver->now_ns, __ATOMIC_RELAXED) - driver->filled_ns >= driver->fill_takes
-               ? 0
-               : FAKE_NOT_READY;
-  for (int i = 0; code == 0 && i < FAKE_FILLS && i < driver->fill_count; i++)
-    driver->fills[i].is_done |= driver->fills[i].stream == stream;
-  if (code == 0)
-    end_copies(driver, stream, 0);
-  fake_leave(driver);
-  return code;
-}
-
-static const fake_fill_t *find_fill(const fake_driver_t *driver, uint64_t address)
-{
-  for (long i = driver->fill_count; i > 0 && i > driver->fill_count - FAKE_FILLS; i--)
-    if (driver->fills[(i - 1) % FAKE_FILLS].address == address)
-      return &driver->fills[(i - 1) % FAKE_FILLS];
-  return NULL;
-}
-
-const fake_fill_t *fake_fill_at(fake_driver_t *driver, uint64_t address)
-{
-  fake_enter(driver);
-  const fake_fill_t *found = find_fill(driver, address);
-  fake_leave(driver);
-  return found;
-}
-
-bool fake_is_being_filled(fake_driver_t *driver, uint64_t address)
-{
-  fake_enter(driver);
-  const fake_fill_t *found = find_fill(driver, address);
-  bool is_pending = found && !found->is_done;
-  fake_leave(driver);
-  return is_pending;
 }
 
 static int fake_info(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
@@ -573,11 +361,6 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .fence_query = with_fence ? fake_query : NULL,
       .stream_query = with_fence ? NULL : fake_stream_query,
       .default_query = with_fence ? NULL : fake_default_query,
-      .fill_stream = fake_fill_stream,
-      .fill = fake_fill,
-      .fill_query = fake_fill_query,
-      .host_alloc = fake_host_alloc,
-      .copy_out = fake_copy_out,
       .memory_info = fake_info,
       .now_ns = fake_now,
       .pause = fake_pause,
@@ -588,22 +371,23 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .code_is_context_gone = fake_is_gone,
   };
   fake_add_mapped(&driver->ops);
+  fake_add_fills(&driver->ops);
   pthread_mutex_init(&driver->mutex, NULL);
   driver->capacity = capacity;
   driver->next_address = FAKE_PLAIN;
   driver->now_ns = 1000;
-  driver->allocations = table_new(FAKE_ALLOCATIONS * sizeof(*driver->allocations));
-  works = table_new(FAKE_ALLOCATIONS * sizeof(*works));
-  driver->uses = table_new(FAKE_USES * sizeof(*driver->uses));
+  driver->allocations = fake_table_new(FAKE_ALLOCATIONS * sizeof(*driver->allocations));
+  works = fake_table_new(FAKE_ALLOCATIONS * sizeof(*works));
+  driver->uses = fake_table_new(FAKE_USES * sizeof(*driver->uses));
 }
 
 void fake_driver_fini(fake_driver_t *driver)
 {
   for (int i = 0; i < FAKE_CONTEXTS; i++)
-    end_hosts(driver, i);
-  table_delete(driver->allocations, FAKE_ALLOCATIONS * sizeof(*driver->allocations));
-  table_delete(works, FAKE_ALLOCATIONS * sizeof(*works));
-  table_delete(driver->uses, FAKE_USES * sizeof(*driver->uses));
+    fake_end_hosts(driver, i);
+  fake_table_delete(driver->allocations, FAKE_ALLOCATIONS * sizeof(*driver->allocations));
+  fake_table_delete(works, FAKE_ALLOCATIONS * sizeof(*works));
+  fake_table_delete(driver->uses, FAKE_USES * sizeof(*driver->uses));
   works = NULL;
   pthread_mutex_destroy(&driver->mutex);
 }
