@@ -131,7 +131,14 @@ static CUresult end(const proof_t *proof, CUresult result)
     gp_engine_note_result(proof->engine, (int)result);
   else if (gp_engine_may_conclude(proof->engine, proof->asked))
     gp_engine_stream_passed(proof->engine, &proof->point);
-  if (result == CUDA_SUCCESS && proof->point.stream_record)
+  return result;
+}
+
+/* Ends a synchronization. Unlike a query it may wait, so it also searches freed memory for damage. */
+static CUresult end_synchronize(const proof_t *proof, CUresult result)
+{
+  result = end(proof, result);
+  if (proof->engine && result == CUDA_SUCCESS && proof->point.stream_record)
     gp_engine_search(proof->engine, gp_stream_record_context(proof->point.stream_record));
   return result;
 }
@@ -140,14 +147,14 @@ CUresult CUDAAPI hook_cuStreamSynchronize(CUstream stream)
 {
   proof_t proof;
   begin(&proof, stream, false);
-  return end(&proof, GP_REAL_CALL(cuStreamSynchronize, stream));
+  return end_synchronize(&proof, GP_REAL_CALL(cuStreamSynchronize, stream));
 }
 
 CUresult CUDAAPI hook_cuStreamSynchronize_ptsz(CUstream stream)
 {
   proof_t proof;
   begin(&proof, stream, true);
-  return end(&proof, GP_REAL_CALL(cuStreamSynchronize_ptsz, stream));
+  return end_synchronize(&proof, GP_REAL_CALL(cuStreamSynchronize_ptsz, stream));
 }
 
 CUresult CUDAAPI hook_cuStreamQuery(CUstream stream)

@@ -85,6 +85,11 @@ class Check(PreloadCase):
         self.expect(self.run_damaged("malloc", "live", "memset", 0, 8, check="stale"), None)
         self.expect(self.run_damaged("malloc", "later", "memset", 0, 8, check="edges"), None)
 
+    def test_a_query_does_not_wait_for_a_search(self):
+        for when, is_searched in (("queried", False), ("later", True)):
+            run = self.run_damaged("async", when, "none", 0, 0)
+            self.assertEqual("cuMemcpy2DAsync_v2" in run.calls(), is_searched, when)
+
     def test_the_owner_is_named(self):
         run = self.run_damaged("malloc", "live", "memset", 0, 1)
         self.assertEqual(LINE.search(run.err).group(3, 4), ("3420", "allocate"))

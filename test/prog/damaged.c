@@ -4,10 +4,11 @@
  *   damaged MEMORY WHEN HOW OFFSET BYTES [SIZE]
  *
  * MEMORY: malloc, or async (cudaMallocAsync). WHEN: live (OFFSET counts from the end of the block), freed (at
- * once after the free), later (after a synchronization that follows the free) or ending (live, and the
- * program resets the device instead of freeing the block). HOW: memset, copy, kernel, stream (a memset in
- * another stream), graph (a memset in one), thread (a memset by another thread) or none. Afterwards the
- * program allocates the same size again, and frees everything.
+ * once after the free), later (after a synchronization that follows the free), ending (live, and the program
+ * resets the device instead of freeing the block) or queried (freed; the program queries the stream until it
+ * has no work, and ends). HOW: memset, copy, kernel, stream (a memset in another stream), graph (a memset in
+ * one), thread (a memset by another thread) or none. Afterwards the program allocates the same size again,
+ * and frees everything.
  */
 #include "calls.h"
 
@@ -97,6 +98,17 @@ static void write_bytes(const char *how)
   CALL(cuStreamSynchronize(stream));
 }
 
+static int query(void)
+{
+  CUresult result;
+
+  while ((result = cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY)
+    ;
+  CALL(result);
+  printf("end\n");
+  return 0;
+}
+
 int main(int argc, char **argv)
 {
   CUcontext context;
@@ -125,6 +137,8 @@ int main(int argc, char **argv)
     release(block);
     if (strcmp(when, "later") == 0)
       CALL(cuCtxSynchronize());
+    if (strcmp(when, "queried") == 0)
+      return query();
   }
   target = block + (is_live ? size : 0) + offset;
   write_bytes(argv[3]);
