@@ -126,9 +126,9 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
  */
 static void forward_for_green(void)
 {
-  static atomic_flag told = ATOMIC_FLAG_INIT;
+  static atomic_flag has_reported = ATOMIC_FLAG_INIT;
 
-  if (!atomic_flag_test_and_set(&told)) {
+  if (!atomic_flag_test_and_set(&has_reported)) {
     gp_log(GP_LOG_ERROR,
         "the program uses green contexts that gpupool cannot follow: it needs driver 12.5, and has to see their creation; nothing is pooled");
     gp_library_stop_pooling();

@@ -99,12 +99,12 @@ static gp_engine_t *keeper_of(CUmemoryPool pool, int *ret_device)
 }
 
 /*
- * Adds the memory that the library serves in the pool's place to the driver's value in *told. `live` bytes
+ * Adds memory that the library serves instead of the driver's pool to the driver's `*value`. `live` bytes
  * are in use, and `kept` more are reserved. The driver's peak and the library's peak may be from different
  * times, so their sum may exceed the real peak.
  */
 static void add_own(
-    CUmemoryPool pool, CUmemPool_attribute attribute, const gp_async_use_t *use, cuuint64_t *told)
+    CUmemoryPool pool, CUmemPool_attribute attribute, const gp_async_use_t *use, cuuint64_t *value)
 {
   bool of_reserved = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH;
   CUmemPool_attribute now =
@@ -112,14 +112,14 @@ static void add_own(
   cuuint64_t current = 0;
 
   if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT) {
-    *told += use->live;
+    *value += use->live;
   } else if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) {
-    *told += use->live + use->kept;
+    *value += use->live + use->kept;
   } else if ((attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH || of_reserved) &&
              GP_REAL_CALL(cuMemPoolGetAttribute, pool, now, &current) == CUDA_SUCCESS) {
     current += of_reserved ? use->reserved_peak : use->peak;
-    if (*told < current)
-      *told = current;
+    if (*value < current)
+      *value = current;
   }
 }
 

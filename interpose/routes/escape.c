@@ -176,7 +176,7 @@ bool gp_escape_is_possible(void)
 
 bool gp_escape_check(void)
 {
-  static atomic_flag told = ATOMIC_FLAG_INIT;
+  static atomic_flag has_reported = ATOMIC_FLAG_INIT;
   const char *library = NULL;
   Dl_info info;
   int drivers = count_drivers();
@@ -186,7 +186,7 @@ bool gp_escape_check(void)
     (void)gp_loader_walk(look_for_bypass, &library);
   if (drivers <= 1 && !before && !library)
     return false;
-  if (atomic_flag_test_and_set(&told))
+  if (atomic_flag_test_and_set(&has_reported))
     return true;
   if (drivers > 1)
     gp_log(GP_LOG_ERROR,
@@ -266,14 +266,14 @@ static int look_for_unknown(struct dl_phdr_info *info, size_t size, void *arg)
  */
 static void note_unseen(gp_engine_t *engine, const char *name, const char *who)
 {
-  static atomic_flag told = ATOMIC_FLAG_INIT;
+  static atomic_flag has_reported = ATOMIC_FLAG_INIT;
   gp_effect_t effect = gp_class_effect(name);
 
   if (effect == GP_EFFECT_NONE)
     return;
   if (!gp_effect_ends_pooling_unseen(effect)) {
     gp_known_streams_miss(engine);
-  } else if (!atomic_flag_test_and_set(&told)) {
+  } else if (!atomic_flag_test_and_set(&has_reported)) {
     gp_log(GP_LOG_ERROR,
         "%s is linked to %s, which this version of gpupool does not know and cannot intercept; nothing is pooled",
         who[0] ? who : "the program", name);

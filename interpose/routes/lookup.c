@@ -65,8 +65,8 @@ static const gp_hook_t *find_symbol(const char *name)
  * that goes through it. */
 static void tell_of_second_driver(void)
 {
-  static atomic_flag told = ATOMIC_FLAG_INIT;
-  if (atomic_flag_test_and_set(&told))
+  static atomic_flag has_reported = ATOMIC_FLAG_INIT;
+  if (atomic_flag_test_and_set(&has_reported))
     return;
   gp_log(GP_LOG_ERROR, "the process uses more than one copy of the CUDA driver library; nothing is pooled");
   gp_library_stop_pooling();

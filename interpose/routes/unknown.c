@@ -46,8 +46,8 @@ static CUresult CUDAAPI answer_not_supported(void)
 
 static void tell_refused(const char *name)
 {
-  static atomic_flag told = ATOMIC_FLAG_INIT;
-  if (!atomic_flag_test_and_set(&told))
+  static atomic_flag has_reported = ATOMIC_FLAG_INIT;
+  if (!atomic_flag_test_and_set(&has_reported))
     gp_log(GP_LOG_ERROR,
         "%s, which this version of gpupool does not know, cannot free memory cut from a larger allocation; set GPUPOOL_TYPE=round, or use a newer gpupool",
         name);
@@ -165,7 +165,7 @@ static bool ends_capture(const char *name)
 
 void *gp_unknown_wrap(void *function, const char *name, gp_effect_t effect)
 {
-  static atomic_flag told = ATOMIC_FLAG_INIT;
+  static atomic_flag has_reported = ATOMIC_FLAG_INIT;
 
   gp_assert(function && !gp_real_is_own(function));
   if (effect == GP_EFFECT_NONE)
@@ -178,7 +178,7 @@ void *gp_unknown_wrap(void *function, const char *name, gp_effect_t effect)
     return (void *)(uintptr_t)(gp_unknown_slots + (size_t)SLOT_BYTES * (size_t)slot);
   }
   gp_mode_distrust();
-  if (gp_effect_ends_pooling_unseen(effect) && !atomic_flag_test_and_set(&told)) {
+  if (gp_effect_ends_pooling_unseen(effect) && !atomic_flag_test_and_set(&has_reported)) {
     gp_log(GP_LOG_ERROR,
         "the program looks up too many driver functions that this version of gpupool does not know (%d, then %s); nothing is pooled",
         GP_UNKNOWN_SLOTS, name);
@@ -189,10 +189,10 @@ void *gp_unknown_wrap(void *function, const char *name, gp_effect_t effect)
 
 void gp_unknown_missed(const char *name, gp_effect_t effect)
 {
-  static atomic_flag told = ATOMIC_FLAG_INIT;
+  static atomic_flag has_reported = ATOMIC_FLAG_INIT;
 
   gp_mode_distrust();
-  if (!gp_effect_ends_pooling_unseen(effect) || atomic_flag_test_and_set(&told))
+  if (!gp_effect_ends_pooling_unseen(effect) || atomic_flag_test_and_set(&has_reported))
     return;
   gp_library_stop_pooling();
   gp_log(GP_LOG_ERROR,

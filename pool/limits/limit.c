@@ -75,8 +75,8 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
   *ret_free = *ret_total = 0;
   if (!gp_engine_enter(engine))
     return false;
-  bool told = gp_driver_memory_info(engine, &context->driver, ret_free, ret_total) == 0 && *ret_total > 0;
-  if (told) {
+  bool is_known = gp_driver_memory_info(engine, &context->driver, ret_free, ret_total) == 0 && *ret_total > 0;
+  if (is_known) {
     gp_lock_take(&context->device->lock);
     bool uses_pools = gp_locked(context->device)->uses_pools;
     gp_lock_release(&context->device->lock);
@@ -85,7 +85,7 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
     note_query(engine, context->device, *ret_free, *ret_total, &pools);
   }
   gp_engine_leave(engine);
-  return told;
+  return is_known;
 }
 
 /* Returns true if a limit is a share of the device's size, and the size is not known yet. That happens if a
@@ -146,9 +146,9 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
   if (!any || !gp_engine_enter(engine))
     return;
-  bool told = ask_pools(engine, context, &pools);
+  bool is_known = ask_pools(engine, context, &pools);
   gp_engine_leave(engine);
-  if (!told)
+  if (!is_known)
     return;
   gp_lock_take(&device->lock);
   uint64_t taken = gp_locked(device)->pools.taken - device->pools_asked; /* pools_asked: requests in flight */
@@ -318,9 +318,9 @@ static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
   if (!uses_pools || !gp_engine_enter(engine))
     return last;
-  bool told = ask_pools(engine, context, &pools);
+  bool is_known = ask_pools(engine, context, &pools);
   gp_engine_leave(engine);
-  return told ? pools : last;
+  return is_known ? pools : last;
 }
 
 /* Returns the free bytes of the device. free_bytes is the driver's value. With GPUPOOL_INTEGRATED=available,

@@ -37,9 +37,9 @@ bool gp_engine_device_use(gp_engine_t *engine, int ordinal, gp_device_use_t *ret
   gp_device_t *device = &engine->devices[ordinal];
 
   gp_lock_take(&device->lock);
-  bool told = gp_device_use_at_query(device, ret_use);
+  bool is_known = gp_device_use_at_query(device, ret_use);
   gp_lock_release(&device->lock);
-  return told;
+  return is_known;
 }
 
 void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats)

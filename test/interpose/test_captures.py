@@ -75,7 +75,7 @@ ALLOWED = {"cuStreamBeginCapture_v2", "cuMemAlloc_v2", "cuMemFree_v2", "cuStream
            "cuStreamIsCapturing", "cuMemAllocAsync", "cuMemFreeAsync", "cuDeviceGetDefaultMemPool", "cuDeviceGetMemPool"}
 # of the program "joined"
 ALLOWED_JOINED = ALLOWED | {"cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"}
-# case of during_capture -> allocations beside the capture: that hit, that are forwarded and counted; the others fail, or
+# case of during_capture -> allocations during the capture: hits, and forwarded ones that are counted; the others fail, or
 # are nodes of the graph
 BESIDE = {"relaxed": (4, 2), "relaxed_own": (4, 2), "thread": (4, 2), "thread_own": (0, 0), "thread_own_exempt": (0, 6),
           "global": (0, 0), "global_exempt": (0, 6), "global_own": (0, 0), "other_relaxed": (4, 2),

@@ -103,7 +103,7 @@ class Limit(PreloadCase):
         self.expect_clean(run)
         self.assertNotIn("trim", count_actions(run.snapshot()))
 
-    def told(self, **settings):
+    def reported(self, **settings):
         """What cuMemGetInfo says."""
         run = self.run_program("memory_kinds", "info", **{"SIMCUDA_CAPACITY": "1024GiB", "RESERVE": "0", **settings})
         return tuple(map(int, re.search(r"info: (\d+) of (\d+)", run.out).groups()))
@@ -114,15 +114,15 @@ class Limit(PreloadCase):
             with open("/proc/meminfo") as file:
                 return int(re.search(r"^MemAvailable: +(\d+) kB$", file.read(), re.M).group(1)) << 10
         total = 1024 * GIB
-        self.assertEqual(self.told(SIMCUDA_INTEGRATED="1024GiB"), (0, total))
+        self.assertEqual(self.reported(SIMCUDA_INTEGRATED="1024GiB"), (0, total))
         before = available()
-        free, reported_total = self.told(SIMCUDA_INTEGRATED="1024GiB", INTEGRATED="available")
+        free, seen = self.reported(SIMCUDA_INTEGRATED="1024GiB", INTEGRATED="available")
         after = available()
         self.assertTrue(min(before, after) // 2 < free < max(before, after) * 2, (before, free, after))
-        self.assertEqual(reported_total, total)
-        self.assertEqual(self.told(SIMCUDA_INTEGRATED="1024GiB", INTEGRATED="available", RESERVE="1024GiB"), (0, total))
-        self.assertEqual(self.told(SIMCUDA_INTEGRATED="1024GiB", INTEGRATED="available", LIMIT="3MiB"), (2 * MIB, 3 * MIB))
-        self.assertEqual(self.told(INTEGRATED="available"), self.told())  # its memory is its own
+        self.assertEqual(seen, total)
+        self.assertEqual(self.reported(SIMCUDA_INTEGRATED="1024GiB", INTEGRATED="available", RESERVE="1024GiB"), (0, total))
+        self.assertEqual(self.reported(SIMCUDA_INTEGRATED="1024GiB", INTEGRATED="available", LIMIT="3MiB"), (2 * MIB, 3 * MIB))
+        self.assertEqual(self.reported(INTEGRATED="available"), self.reported())  # its memory is its own
 
     #
     # The device's own account

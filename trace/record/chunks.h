@@ -108,13 +108,13 @@ static inline bool gp_chunks_complete(
 
   if (after_ns == GP_COMPLETION_OPEN || after_ns >= GP_COMPLETION_CLOSED)
     return false;
-  uint64_t told = gp_completion_set(open, (uint32_t)after_ns);
+  uint64_t completion = gp_completion_set(open, (uint32_t)after_ns);
   if (!is_own)
     return __atomic_compare_exchange_n(
-        &record->completion, &open, told, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+        &record->completion, &open, completion, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
   if (gp_event_record_completion(record) != open)
     return false;
-  __atomic_store_n(&record->completion, told, __ATOMIC_RELAXED);
+  __atomic_store_n(&record->completion, completion, __ATOMIC_RELAXED);
   return true;
 }
 

@@ -91,10 +91,10 @@ bool gp_import_annotations(gp_import_t *import, const gp_value_t *list, uint64_t
 #define NO_TIME      (-1)
 
 /* The columns that are filled from PyTorch's events. import_replay.c computes the other columns. */
-static const int told[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS, GP_COLUMN_DEVICE, GP_COLUMN_STREAM,
+static const int recorded[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS, GP_COLUMN_DEVICE, GP_COLUMN_STREAM,
     GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK, GP_IMPORT_DEVICE_FREE,
     GP_IMPORT_POOL};
-#define TOLD_COUNT (sizeof(told) / sizeof(told[0]))
+#define RECORDED_COUNT (sizeof(recorded) / sizeof(recorded[0]))
 
 /* The kinds of events that PyTorch records. Their actions come first in the snapshot, and the summary shows
  * them in this order. Actions unknown to gpupool follow. */
@@ -148,8 +148,8 @@ static bool reserve(gp_import_t *import)
     return true;
   if (!gp_value_tree_account(&import->tree, more * GP_IMPORT_COLUMNS * sizeof(int64_t)))
     return false;
-  for (size_t i = 0; i < TOLD_COUNT; i++) {
-    if (!gp_array_resize(&import->columns[told[i]], room + more, sizeof(int64_t)))
+  for (size_t i = 0; i < RECORDED_COUNT; i++) {
+    if (!gp_array_resize(&import->columns[recorded[i]], room + more, sizeof(int64_t)))
       return gp_import_no_memory(import);
   }
   import->event_room = room + more;
@@ -283,10 +283,10 @@ static bool put_in_order(gp_import_t *import, trace_t *traces, int trace_count)
   bool good = order && ordered;
   if (good)
     merge(import, traces, trace_count, order);
-  for (size_t k = 0; good && k < TOLD_COUNT; k++) {
+  for (size_t k = 0; good && k < RECORDED_COUNT; k++) {
     for (size_t i = 0; i < count; i++)
-      ordered[i] = import->columns[told[k]][order[i]];
-    memcpy(import->columns[told[k]], ordered, count * sizeof(*ordered));
+      ordered[i] = import->columns[recorded[k]][order[i]];
+    memcpy(import->columns[recorded[k]], ordered, count * sizeof(*ordered));
   }
   free(order);
   free(ordered);

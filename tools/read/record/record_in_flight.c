@@ -239,14 +239,14 @@ static void finish_whole(finishing_t *finishing, const gp_decoded_event_t *event
 static void finish_free(finishing_t *finishing, const gp_event_record_t *event, gp_block_state_t state)
 {
   int device = event->device;
-  gp_decoded_event_t told = gp_event_record_decode(event, GP_PART_ACTION);
-  gp_block_view_t *part = find_block(&finishing->parts[device], told.address);
-  gp_block_view_t *whole = find_block(&finishing->blocks[device], told.address);
-  gp_block_view_t *block = part && part->block_id == told.block_id ? part : whole;
+  gp_decoded_event_t decoded = gp_event_record_decode(event, GP_PART_ACTION);
+  gp_block_view_t *part = find_block(&finishing->parts[device], decoded.address);
+  gp_block_view_t *whole = find_block(&finishing->blocks[device], decoded.address);
+  gp_block_view_t *block = part && part->block_id == decoded.block_id ? part : whole;
 
-  if (!block || block->block_id != told.block_id)
+  if (!block || block->block_id != decoded.block_id)
     return;
-  if (block == whole && block->time_ns == told.time_ns - told.lifetime_ns)
+  if (block == whole && block->time_ns == decoded.time_ns - decoded.lifetime_ns)
     finishing->is_told[device][block - gp_record_block(&finishing->record->copies[device].blocks, 0)] = true;
   if (block->state >= state)
     return;
